@@ -1,0 +1,166 @@
+"""From YAML text and --set overrides to a Config, or one line that names file, line and key."""
+
+import difflib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from seq2seq.config.schema import Config
+from seq2seq.errors import UserError
+
+
+class _CoreLoader(yaml.SafeLoader):
+    """YAML 1.2 core schema: `3e-4` is a number, `no` and `on` are text, dates are text, a key stands once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if key_node.value in seen:
+                raise yaml.MarkedYAMLError(None, None, f"key {key_node.value!r} stands twice", key_node.start_mark)
+            seen.add(key_node.value)
+        return super().construct_mapping(node, deep)
+
+
+def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    text = loader.construct_scalar(node)
+    return int(text, 0) if text.lstrip("+-").startswith(("0o", "0x")) else int(text)
+
+
+_CoreLoader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+.0123456789"),
+):
+    _CoreLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
+_CoreLoader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+
+Lines = dict[tuple[str, ...], int]
+
+
+def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
+    """Read a YAML file, apply `key.path=value` overrides, validate.
+
+    Raises:
+        UserError: the file cannot be read or parsed, or a key or value is not acceptable.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such config file; see configs/ for some to start from") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as UTF-8 text: {error}") from None
+    return parse_config(text, overrides, name=str(path))
+
+
+def parse_config(text: str, overrides: Iterable[str] = (), name: str = "config") -> Config:
+    """Like `load_config`, from YAML text; `name` stands for the file in error messages."""
+    document, lines = _parse_yaml(text, name)
+    document = {} if document is None else document
+    if not isinstance(document, dict):
+        raise UserError(f"{name}: holds {_kind(document)}, not keys with values; see configs/default.yaml")
+    given: dict[tuple[str, ...], str] = {}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        keys = tuple(key.strip().split("."))
+        if not equals or not all(keys):
+            raise UserError(f"--set {override}: write it as key.path=value, such as training.max_minutes=15")
+        _assign(document, keys, _parse_yaml(value, f"--set {key}")[0], override)
+        given[keys] = f"--set {override}"
+    try:
+        return Config.model_validate(document)
+    except ValidationError as error:
+        raise UserError(_describe(error, document, lines, given, name)) from None
+
+
+def dump_config(config: Config) -> str:
+    """The whole configuration as YAML, defaults included; `parse_config` reads it back to an equal Config."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _parse_yaml(text: str, name: str) -> tuple[Any, Lines]:
+    loader = _CoreLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None, {}
+        return loader.construct_document(node), dict(_key_lines(node, ()))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{name}, line {mark.line + 1}" if mark else name
+        raise UserError(f"{where}: not valid YAML: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
+        raise UserError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
+    finally:
+        loader.dispose()
+
+
+def _key_lines(node: yaml.Node, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            here = (*path, str(key.value))
+            yield here, key.start_mark.line + 1
+            yield from _key_lines(value, here)
+
+
+def _assign(document: dict[str, Any], keys: tuple[str, ...], value: Any, override: str) -> None:
+    for key in keys[:-1]:
+        if document.get(key) is None:
+            document[key] = {}
+        document = document[key]
+        if not isinstance(document, dict):
+            raise UserError(f"--set {override}: {key} holds {_kind(document)}, not keys; leave out what follows it")
+    document[keys[-1]] = value
+
+
+def _describe(
+    error: ValidationError, document: Any, lines: Lines, given: dict[tuple[str, ...], str], name: str
+) -> str:
+    """One line for the first fault: where it stands, what is wrong, what would do."""
+    faults = error.errors(include_url=False)
+    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
+    path: list[str] = []
+    value = document
+    for part in fault["loc"]:
+        # A union's branch name is part of pydantic's location but not of the YAML.
+        if isinstance(value, dict) and part in value:
+            path.append(str(part))
+            value = value[part]
+    keys = tuple(path)
+    where = next((given[g] for g in given if g[: len(keys)] == keys and keys), None) or name
+    known = next((keys[:n] for n in range(len(keys), 0, -1) if keys[:n] in lines), None)
+    if where == name and known:
+        where = f"{name}, line {lines[known]}"
+    dotted = ".".join(keys)
+    if fault["type"] == "extra_forbidden":
+        options = _fields_at(keys[:-1])
+        close = difflib.get_close_matches(keys[-1], options, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(options)}"
+        return f"{where}: unknown key {dotted}; {hint}"
+    message = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "value_error":
+        return f"{where}: {dotted}: {message}" if dotted else f"{where}: {message}"
+    if len({f["loc"][: len(keys)] for f in faults}) == 1 and isinstance(fault["loc"][-1], str) and len(faults) > 1:
+        message = "; or: ".join(dict.fromkeys(f["msg"] for f in faults if f["loc"][: len(keys)] == fault["loc"][: len(keys)]))
+    return f"{where}: {dotted} is {value!r}: {message[:1].lower()}{message[1:]}"
+
+
+def _fields_at(path: tuple[str, ...]) -> list[str]:
+    model: Any = Config
+    for key in path:
+        annotation = model.model_fields[key].annotation
+        options = [annotation, *getattr(annotation, "__args__", ())]
+        model = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
+    return list(model.model_fields)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list):
+        return "a list"
+    return "keys" if isinstance(value, dict) else f"the value {value!r}"

@@ -1,0 +1,250 @@
+"""The YAML as typed, documented models: each field's docstring is its documentation and lands in the JSON schema."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+CellKind = Literal["rnn", "lstm", "gru"]
+AttentionKind = Literal["none", "concat", "concat_tanh", "scaled_dot", "additive"]
+TokenizerKind = Literal["unigram", "bpe", "characters", "words"]
+OptimizerKind = Literal["adam", "adamw"]
+ScheduleKind = Literal["constant", "plateau", "inverse_sqrt", "cosine"]
+
+Count = Annotated[int, Field(ge=1)]
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z]+)?$")]
+
+
+class Section(BaseModel):
+    """A part of the configuration: immutable, strict about types, without unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+
+
+class FilePair(Section):
+    """Two files of parallel text: line n of one is the translation of line n of the other."""
+
+    source: str
+    """Path of the source side, plain or .gz."""
+    target: str
+    """Path of the target side, plain or .gz."""
+
+
+CorpusSpec = Annotated[str, Field(min_length=1)] | FilePair
+
+
+class Cleaning(Section):
+    """What is mended or dropped before anything is learned; every rule is counted in the log."""
+
+    normalize: bool = True
+    """Unicode NFC; control and zero-width characters, BOM and foreign line ends removed; blanks squeezed."""
+    drop_empty: bool = True
+    """Drop pairs with an empty side."""
+    max_characters: Count | None = 400
+    """Drop pairs with a side longer than this many characters; null keeps them."""
+    max_ratio: Annotated[float, Field(gt=1.0)] | None = 5.0
+    """Drop pairs whose length ratio is this many times off the corpus's median ratio; null keeps them."""
+    drop_duplicates: bool = True
+    """Drop exact repetitions of a pair."""
+
+
+class Data(Section):
+    """Which parallel text: a TSV path (source column first), {source, target} files, or a named corpus."""
+
+    train: CorpusSpec = "hsk"
+    """Training text: a path, {source, target}, or one of the named corpora: hsk, tatoeba."""
+    dev: CorpusSpec | None = None
+    """Text that chooses the best checkpoint; null splits it off from train."""
+    test: CorpusSpec | None = None
+    """Text the final figures are measured on; null splits it off from train."""
+    dev_size: Count | None = None
+    """Pairs to split off for dev; null: a twentieth of the corpus, from 100 to 1,000."""
+    test_size: Count | None = None
+    """Pairs to split off for test; null: as many as for dev."""
+    source_language: Language = "zh"
+    """ISO 639 code of the source language."""
+    target_language: Language = "en"
+    """ISO 639 code of the target language; chooses sacreBLEU's tokenizer."""
+    cleaning: Cleaning = Cleaning()
+    """Cleaning rules, applied to train; dev and test are only normalised."""
+
+
+class Tokenizer(Section):
+    """How one side's text becomes ids."""
+
+    kind: TokenizerKind = "unigram"
+    """unigram or bpe (SentencePiece subwords), characters, or words (jieba for Chinese, Moses for the rest)."""
+    vocabulary_size: Annotated[int, Field(ge=8)] = 4000
+    """Entries at most; lowered with a warning where the corpus cannot fill it."""
+    character_coverage: Annotated[float, Field(ge=0.9, le=1.0)] = 0.9999
+    """Share of the characters that subwords must cover (unigram and bpe)."""
+    min_frequency: Count = 1
+    """Rarer words or characters become <unk> (words and characters)."""
+    sampling_alpha: Annotated[float, Field(ge=0.0, le=2.0)] = 0.0
+    """Subword regularisation in training (Kudo 2018, unigram; BPE-dropout, Provilkov 2020, bpe); 0: off."""
+
+
+class Tokenizers(Section):
+    """One tokenizer for each side, learned from the training text only and kept in the run directory."""
+
+    source: Tokenizer = Tokenizer()
+    """Tokenizer of the source side."""
+    target: Tokenizer = Tokenizer()
+    """Tokenizer of the target side."""
+
+
+class Encoder(Section):
+    """Embedding and (bidirectional) recurrence over the source."""
+
+    cell: CellKind = "gru"
+    """Recurrent cell: rnn (tanh), lstm or gru."""
+    embedding_size: Count = 256
+    """Size of the source embeddings (E)."""
+    hidden_size: Count = 192
+    """Size of the recurrent state, of each direction."""
+    layers: Count = 1
+    """Stacked recurrent layers."""
+    bidirectional: bool = True
+    """Read the sentence in both directions; annotations are [forward; backward] (Bahdanau 2015, section 3.2)."""
+    embedding_dropout: Fraction = 0.2
+    """Dropout on the embeddings."""
+    dropout: Fraction = 0.2
+    """Dropout between layers and on the outputs."""
+    word_dropout: Fraction = 0.0
+    """Share of source tokens replaced by <unk> in training (Gal & Ghahramani 2016)."""
+
+
+class Attention(Section):
+    """How the decoder weighs the source positions at each step."""
+
+    kind: AttentionKind = "additive"
+    """Score: none, concat, concat_tanh, scaled_dot or additive; docs/architecture.md has each formula."""
+    size: Count | None = None
+    """Size of the space in which queries meet keys (A); null: the decoder's hidden_size."""
+
+
+class Decoder(Section):
+    """Recurrence over the target, [Q;C] -> Linear, and the output layer."""
+
+    cell: CellKind = "gru"
+    """Recurrent cell: rnn (tanh), lstm or gru."""
+    embedding_size: Count = 256
+    """Size of the target embeddings (E)."""
+    hidden_size: Count = 384
+    """Size of the recurrent state (H)."""
+    layers: Count = 1
+    """Stacked recurrent layers."""
+    attend: Literal["before", "after"] = "after"
+    """before (Bahdanau 2015): the query is s_{t-1} and [Q;C] -> Linear feeds the cell;
+    after (Luong 2015): the query is s_t and [Q;C] -> Linear feeds the output layer."""
+    input_feeding: bool = False
+    """With attend: after, give the cell also the last step's [Q;C] -> Linear (Luong 2015, section 3.3)."""
+    initial_state: Literal["encoder", "zero"] = "encoder"
+    """First state: tanh(Linear(final encoder state)), or zeros."""
+    embedding_dropout: Fraction = 0.2
+    """Dropout on the embeddings."""
+    dropout: Fraction = 0.2
+    """Dropout between layers and before the output layer."""
+    word_dropout: Fraction = 0.0
+    """Share of fed target tokens replaced by <unk> in training."""
+    tie_embeddings: bool = True
+    """The output layer is the transposed target embedding (Press & Wolf 2017)."""
+
+    @model_validator(mode="after")
+    def _input_feeding_needs_after(self) -> Self:
+        if self.input_feeding and self.attend == "before":
+            raise ValueError("input_feeding goes with attend: after; with attend: before the context is fed already")
+        return self
+
+
+class TeacherForcing(Section):
+    """What the decoder reads while it trains."""
+
+    ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
+    """Chance, for each token, to feed the reference instead of the model's own last token (Bengio 2015)."""
+
+
+class Training(Section):
+    """The loop: budget, batches, optimizer, schedule, validation."""
+
+    max_minutes: Annotated[float, Field(gt=0.0)] | None = None
+    """Wall-clock budget of the training loop, validation included; the cosine schedule ends exactly there."""
+    max_steps: Count | None = None
+    """Updates at most."""
+    max_epochs: Count | None = None
+    """Passes over the training text at most."""
+    batch_tokens: Annotated[int, Field(ge=16)] = 700
+    """Tokens in a batch at most, padding included, on its longer side."""
+    optimizer: OptimizerKind = "adam"
+    """adam (Kingma & Ba 2015) or adamw (Loshchilov & Hutter 2019)."""
+    learning_rate: Annotated[float, Field(gt=0.0)] = 1.5e-3
+    """Peak learning rate."""
+    weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
+    """Weight decay."""
+    warmup_steps: Annotated[int, Field(ge=0)] = 200
+    """Updates in which the rate rises linearly from 0."""
+    schedule: ScheduleKind = "cosine"
+    """After warm-up: constant, plateau (halved when dev stops improving), inverse_sqrt, or cosine to the budget."""
+    label_smoothing: Fraction = 0.1
+    """Mass of the target distribution spread over the vocabulary (Szegedy 2016)."""
+    clip_norm: Annotated[float, Field(gt=0.0)] | None = 1.0
+    """Largest global gradient norm; null does not clip."""
+    average_decay: Fraction = 0.0
+    """Decay of an exponential moving average of the weights, which is then what is validated and kept; 0: off."""
+    validate_every: Count = 500
+    """Updates between validations; put off while validation has cost over a tenth of the training time."""
+    validate_sentences: Count = 500
+    """Dev sentences translated for BLEU at each validation; perplexity always takes all of them."""
+    patience: Count | None = None
+    """Stop after this many validations without improvement; null never does."""
+
+    @model_validator(mode="after")
+    def _ends(self) -> Self:
+        limits = (self.max_minutes, self.max_steps, self.max_epochs, self.patience)
+        if all(limit is None for limit in limits):
+            raise ValueError("training never ends: set one of max_minutes, max_steps, max_epochs, patience")
+        if self.schedule == "cosine" and all(limit is None for limit in limits[:3]):
+            raise ValueError("schedule: cosine needs an end: set max_minutes, max_steps or max_epochs")
+        return self
+
+
+class Search(Section):
+    """How translations are searched for."""
+
+    beam: Count = 5
+    """Beam size; 1 is greedy search."""
+    length_penalty: Annotated[float, Field(ge=0.0)] = 1.0
+    """Log-probabilities are divided by length ** this."""
+    max_length_ratio: Annotated[float, Field(gt=0.0)] = 2.0
+    """Longest translation, in target tokens for each source token ..."""
+    max_length_extra: Annotated[int, Field(ge=1)] = 10
+    """... plus this many."""
+    batch_tokens: Annotated[int, Field(ge=1)] = 2000
+    """Source tokens times beam in a batch at most."""
+
+
+class Config(Section):
+    """Everything that decides a run."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
+    """Seeds the weights, the order of the data, dropout and sampling."""
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
+    """auto (CUDA when there is one, else MPS, else CPU), cpu, cuda, cuda:N or mps."""
+    threads: Count | None = None
+    """CPU threads; null: one for each core this process may use."""
+    data: Data = Data()
+    """Parallel text."""
+    tokenizer: Tokenizers = Tokenizers()
+    """Text to ids."""
+    encoder: Encoder = Encoder()
+    """Source side of the model."""
+    attention: Attention = Attention()
+    """Between both sides."""
+    decoder: Decoder = Decoder()
+    """Target side of the model."""
+    teacher_forcing: TeacherForcing = TeacherForcing()
+    """What the decoder reads while it trains."""
+    training: Training = Training(max_minutes=5.0)
+    """The training loop."""
+    search: Search = Search()
+    """Translation."""
