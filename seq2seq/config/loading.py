@@ -123,8 +123,9 @@ def _describe(
     error: ValidationError, document: Any, lines: Lines, given: dict[tuple[str, ...], str], name: str
 ) -> str:
     """One line for the first fault: where it stands, what is wrong, what would do."""
-    faults = error.errors(include_url=False)
-    fault = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
+    # Of a union's faults, the branch that reads keys (given first) says more than "should be a string".
+    faults = sorted(error.errors(include_url=False), key=lambda f: (f["type"] != "extra_forbidden", f["loc"][-1:] == ("str",)))
+    fault = faults[0]
     path: list[str] = []
     value = document
     for part in fault["loc"]:
@@ -132,26 +133,33 @@ def _describe(
         if isinstance(value, dict) and part in value:
             path.append(str(part))
             value = value[part]
-    keys = tuple(path)
-    where = next((given[g] for g in given if g[: len(keys)] == keys and keys), None) or name
-    known = next((keys[:n] for n in range(len(keys), 0, -1) if keys[:n] in lines), None)
-    if where == name and known:
-        where = f"{name}, line {lines[known]}"
-    dotted = ".".join(keys)
+    dotted = ".".join(path)
+    where = _where(tuple(path), lines, given, name)
     if fault["type"] == "extra_forbidden":
-        options = _fields_at(keys[:-1])
-        close = difflib.get_close_matches(keys[-1], options, n=1)
+        options = _fields_at(path[:-1])
+        close = difflib.get_close_matches(path[-1], options, n=1)
         hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(options)}"
         return f"{where}: unknown key {dotted}; {hint}"
+    if fault["type"] == "missing":
+        return f"{where}: {dotted}.{fault['loc'][-1]} is missing"
     message = fault["msg"].removeprefix("Value error, ")
-    if fault["type"] == "value_error":
-        return f"{where}: {dotted}: {message}" if dotted else f"{where}: {message}"
-    if len({f["loc"][: len(keys)] for f in faults}) == 1 and isinstance(fault["loc"][-1], str) and len(faults) > 1:
-        message = "; or: ".join(dict.fromkeys(f["msg"] for f in faults if f["loc"][: len(keys)] == fault["loc"][: len(keys)]))
+    if isinstance(value, dict) and fault["type"] == "value_error":
+        return f"{where}: {dotted}: {message}"
     return f"{where}: {dotted} is {value!r}: {message[:1].lower()}{message[1:]}"
 
 
-def _fields_at(path: tuple[str, ...]) -> list[str]:
+def _where(keys: tuple[str, ...], lines: Lines, given: dict[tuple[str, ...], str], name: str) -> str:
+    """The --set that gave the keys, or else the file and the line of the nearest key that stands there."""
+    for depth in range(len(keys), 0, -1):
+        override = next((text for path, text in given.items() if path[:depth] == keys[:depth]), None)
+        if override:
+            return override
+        if keys[:depth] in lines:
+            return f"{name}, line {lines[keys[:depth]]}"
+    return name
+
+
+def _fields_at(path: list[str]) -> list[str]:
     model: Any = Config
     for key in path:
         annotation = model.model_fields[key].annotation

@@ -1,8 +1,9 @@
 """The YAML as typed, documented models: each field's docstring is its documentation and lands in the JSON schema."""
 
+import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 CellKind = Literal["rnn", "lstm", "gru"]
 AttentionKind = Literal["none", "concat", "concat_tanh", "scaled_dot", "additive"]
@@ -12,13 +13,25 @@ ScheduleKind = Literal["constant", "plateau", "inverse_sqrt", "cosine"]
 
 Count = Annotated[int, Field(ge=1)]
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[A-Za-z]+)?$")]
+
+
+def _matching(pattern: str, advice: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(advice)
+        return text
+
+    return AfterValidator(check)
+
+
+Language = Annotated[str, _matching(r"[a-z]{2,3}(-[A-Za-z]+)?", "use an ISO 639 code such as zh or en")]
+Device = Annotated[str, _matching(r"auto|cpu|mps|cuda(:\d+)?", "use auto, cpu, cuda, cuda:N or mps")]
 
 
 class Section(BaseModel):
     """A part of the configuration: immutable, strict about types, without unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class FilePair(Section):
@@ -30,7 +43,13 @@ class FilePair(Section):
     """Path of the target side, plain or .gz."""
 
 
-CorpusSpec = Annotated[str, Field(min_length=1)] | FilePair
+def _corpus(value: object) -> object:
+    if (isinstance(value, str) and value) or isinstance(value, FilePair | dict):
+        return value
+    raise ValueError("give a path, a named corpus, or {source: PATH, target: PATH}")
+
+
+CorpusSpec = Annotated[str | FilePair, BeforeValidator(_corpus)]
 
 
 class Cleaning(Section):
@@ -228,7 +247,7 @@ class Config(Section):
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
     """Seeds the weights, the order of the data, dropout and sampling."""
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
+    device: Device = "auto"
     """auto (CUDA when there is one, else MPS, else CPU), cpu, cuda, cuda:N or mps."""
     threads: Count | None = None
     """CPU threads; null: one for each core this process may use."""

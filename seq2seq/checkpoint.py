@@ -1,0 +1,183 @@
+"""A run directory: config, tokenizers, held-out text, weights and trainer state. No pickle anywhere.
+
+    run.json               format, status (running | finished), times
+    config.yaml            the whole configuration
+    tokenizer.source.*     tokenizer.target.*
+    dev.tsv  test.tsv      the held-out pairs, so that a run is measured on what it never saw, anywhere
+    best.safetensors       weights that did best on dev
+    last.safetensors       weights, optimizer and trainer state to resume from
+    metrics.jsonl          one line for each report of the loop
+    report.json            the final evaluation
+"""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from seq2seq.config import Config, dump_config, load_config
+from seq2seq.data.corpus import Pair, read_pairs
+from seq2seq.data.files import atomic_write, write_text
+from seq2seq.data.prepare import Prepared
+from seq2seq.data.tokenizer import TextTokenizer, load_tokenizer
+from seq2seq.errors import UserError
+from seq2seq.model import Seq2Seq, build_model
+
+FORMAT = 1
+RUNS = Path("runs")
+
+
+class RunDirectory:
+    """Reads and writes the files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run was begun here."""
+        return (self.path / "run.json").is_file()
+
+    def create(self, config: Config, prepared: Prepared) -> None:
+        """Begin a run: everything but the weights.
+
+        Raises:
+            UserError: the directory already holds something.
+        """
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise UserError(f"{self.path}: exists already; add --resume to go on with it, or name another --run")
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.write("config.yaml", dump_config(config))
+        for side in ("source", "target"):
+            prepared.tokenizer(side).save(self.path, side)
+        for part in ("dev", "test"):
+            shutil.copyfile(prepared.text_path(part), self.path / f"{part}.tsv")
+        self.write_info(status="running")
+
+    def info(self) -> dict[str, Any]:
+        """What run.json says.
+
+        Raises:
+            UserError: this is no run directory, or one of another format.
+        """
+        info = self.read_json("run.json")
+        if info.get("format") != FORMAT:
+            raise UserError(f"{self.path}: run format {info.get('format')!r}; this version reads format {FORMAT}")
+        return info
+
+    def write_info(self, **fields: Any) -> None:
+        """Add fields to run.json."""
+        known = self.info() if self.exists else {"format": FORMAT}
+        self.write_json("run.json", known | fields)
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """A JSON object of the run."""
+        path = self.path / name
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise UserError(f"{self.path}: no run directory ({name} is missing); `make train` makes one") from None
+        except (OSError, ValueError) as error:
+            raise UserError(f"{path}: cannot be read: {error}") from None
+        if not isinstance(content, dict):
+            raise UserError(f"{path}: holds no JSON object")
+        return content
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        """Write a JSON object of the run."""
+        self.write(name, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+
+    def write(self, name: str, content: str) -> None:
+        """Write a text file of the run."""
+        write_text(self.path / name, content)
+
+    def config(self) -> Config:
+        """The configuration the run was begun with."""
+        return load_config(self.path / "config.yaml")
+
+    def tokenizers(self) -> tuple[TextTokenizer, TextTokenizer]:
+        """The source and the target tokenizer the model was trained with."""
+        return load_tokenizer(self.path, "source"), load_tokenizer(self.path, "target")
+
+    def pairs(self, part: str) -> list[Pair]:
+        """The held-out pairs: `dev` or `test`."""
+        return list(read_pairs(str(self.path / f"{part}.tsv"), "", ""))
+
+    def save_tensors(self, name: str, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+        """Write tensors and metadata as NAME.safetensors; the old file stands until the new one is whole."""
+        content = save({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}, metadata)
+        with atomic_write(self.path / f"{name}.safetensors") as file:
+            file.write(content)
+
+    def load_tensors(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+        """Tensors (on the CPU) and metadata of NAME.safetensors.
+
+        Raises:
+            UserError: the file is missing or damaged.
+        """
+        path = self.path / f"{name}.safetensors"
+        try:
+            with safe_open(path, framework="pt", device="cpu") as file:
+                return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
+        except FileNotFoundError:
+            raise UserError(f"{path}: missing; the run has not saved a model yet") from None
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"{path}: damaged or no safetensors file ({error})") from None
+
+    def load_model(self, device: torch.device) -> Seq2Seq:
+        """The model that did best on dev, ready to translate."""
+        config = self.config()
+        source, target = self.tokenizers()
+        model = build_model(config, source.size, target.size)
+        weights, _ = self.load_tensors("best")
+        load_weights(model, weights, self.path / "best.safetensors")
+        return model.to(device).eval()
+
+
+def load_weights(model: Seq2Seq, weights: dict[str, Tensor], origin: Path) -> None:
+    """Put weights into a model.
+
+    Raises:
+        UserError: names or shapes differ.
+    """
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        first = str(error).splitlines()[-1].strip()
+        raise UserError(f"{origin}: does not fit the model that config.yaml describes: {first}") from None
+
+
+def find_run(model: str | None) -> RunDirectory:
+    """The run named by --model, else by SEQ2SEQ_MODEL, else the newest finished one under runs/.
+
+    Raises:
+        UserError: there is none.
+    """
+    model = model or os.environ.get("SEQ2SEQ_MODEL")
+    if model:
+        run = RunDirectory(Path(model))
+        run.info()
+        return run
+    newest = max(finished_runs(), default=None)
+    if newest is None:
+        raise UserError(f"no finished run under {RUNS}/: train one with `make train`, or name one with --model DIR")
+    return RunDirectory(newest[1])
+
+
+def finished_runs() -> list[tuple[float, Path]]:
+    """(time it finished, directory) of each finished run under runs/."""
+    found = []
+    for path in RUNS.glob("*/run.json"):
+        try:
+            info = RunDirectory(path.parent).info()
+        except UserError:
+            continue
+        if info.get("status") == "finished":
+            found.append((float(info.get("finished", 0.0)), path.parent))
+    return found

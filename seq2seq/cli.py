@@ -1,0 +1,61 @@
+"""What all commands share: one-line errors with exit status 2, messages on stderr, quiet pipes."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from seq2seq.errors import UserError
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C (128 + SIGINT)."""
+
+
+def parser(module: str, description: str) -> argparse.ArgumentParser:
+    """An argument parser for `python -m seq2seq.MODULE`."""
+    made = argparse.ArgumentParser(prog=f"python -m seq2seq.{module}", description=description, allow_abbrev=False)
+    made.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return made
+
+
+def run(
+    made: argparse.ArgumentParser,
+    main: Callable[[argparse.Namespace], int | None],
+    arguments: Sequence[str] | None = None,
+) -> int:
+    """Parse the arguments, run the command, turn what a user can cause into one line; gives the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+    parsed = made.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        status = main(parsed) or 0
+        sys.stdout.flush()
+        return status
+    except UserError as error:
+        return _fail(made.prog, str(error), parsed.debug)
+    except ModuleNotFoundError as error:
+        line = f"package {error.name} is missing here: use the environment `make train` makes (. .venv/bin/activate)"
+        return _fail(made.prog, line, parsed.debug)
+    except BrokenPipeError:
+        # The reader has gone (`| head -1`): no more output, no complaint at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def positive(text: str) -> int:
+    """An argument that counts something: 1 or more."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def _fail(program: str, line: str, debug: bool) -> int:
+    if debug:
+        raise
+    print(f"{program}: error: {line}", file=sys.stderr)
+    return 2

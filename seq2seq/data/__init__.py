@@ -1,0 +1,1 @@
+"""Text: read, clean, split, tokenize, store, batch."""

@@ -1,0 +1,39 @@
+"""python -m seq2seq.evaluate: a run's figures on held-out text, beside two baselines."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from seq2seq import cli
+
+
+def main(arguments: argparse.Namespace) -> None:
+    """Translate, score, print the report."""
+    import json
+
+    from seq2seq.checkpoint import find_run
+    from seq2seq.data.files import write_text
+    from seq2seq.devices import choose_device, use_threads
+    from seq2seq.evaluation import evaluate_run
+
+    run = find_run(arguments.model)
+    use_threads(None)
+    report = evaluate_run(run, arguments.data, choose_device(arguments.device), arguments.beam)
+    if arguments.json:
+        write_text(Path(arguments.json), json.dumps(report.to_json(), ensure_ascii=False, indent=1) + "\n")
+    print(report.to_text())
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    parser = cli.parser("evaluate", "BLEU, chrF, TER and perplexity of a run, beside two baselines.")
+    parser.add_argument("--model", metavar="DIR", help="run directory (default: $SEQ2SEQ_MODEL, else the newest run)")
+    parser.add_argument("--data", default="test", metavar="dev|test|PATH", help="what to translate (default: test)")
+    parser.add_argument("--beam", type=cli.positive, metavar="K", help="beam size (default: the run's search.beam)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+    parser.add_argument("--json", metavar="FILE", help="write the report as JSON, too")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(cli.run(arguments(), main))

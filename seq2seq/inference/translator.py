@@ -1,0 +1,142 @@
+"""Text in, translations out."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seq2seq.checkpoint import RunDirectory
+from seq2seq.config.schema import Search
+from seq2seq.data.batching import group, pad
+from seq2seq.data.cleaning import normalize
+from seq2seq.data.tokenizer import BOS, EOS, PAD, UNK, TextTokenizer
+from seq2seq.inference.search import beam_search, greedy
+from seq2seq.model import DecoderState, Memory, Seq2Seq
+
+
+class StepState(NamedTuple):
+    """What the search carries along for each hypothesis."""
+
+    decoder: DecoderState
+    memory: Memory
+
+
+class DecoderSteps:
+    """Seq2Seq as the search sees it: log-probabilities of the next token; <pad>, <unk> and <s> are never written."""
+
+    def __init__(self, model: Seq2Seq) -> None:
+        self.model = model
+
+    def start(self, source: Tensor) -> StepState:
+        """The state before the first step, from source ids (B S)."""
+        memory, decoder = self.model.encode(source)
+        return StepState(decoder, memory)
+
+    def step(self, tokens: Tensor, state: StepState) -> tuple[Tensor, StepState, Tensor]:
+        """Last tokens (N) -> log-probabilities (N V), next state, attention weights (N S)."""
+        decoder = self.model.decoder
+        features, next_state, weights = decoder.step(tokens, state.decoder, state.memory)
+        logits = decoder.output(features)
+        logits[:, [PAD, UNK, BOS]] = -math.inf
+        return logits.log_softmax(dim=-1), StepState(next_state, state.memory), weights
+
+    def select(self, state: StepState, rows: Tensor) -> StepState:
+        """The state of the given rows."""
+        return StepState(state.decoder.select(rows), state.memory.select(rows))
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translated text."""
+
+    text: str
+    score: float
+    """Log-probability / length ** length_penalty; 0 for an empty text."""
+    source_tokens: list[str]
+    """With </s>."""
+    target_tokens: list[str]
+    """With </s> where the search reached it."""
+    attention: list[list[float]] | None
+    """One row for each target token, one column for each source token; only where asked for."""
+
+
+EMPTY = Translation("", 0.0, [], [], [])
+
+
+class Translator:
+    """A model with its two tokenizers.
+
+    Args:
+        model: in eval mode, on its device.
+        source: source tokenizer.
+        target: target tokenizer.
+        search: beam size, length penalty and limits.
+    """
+
+    def __init__(self, model: Seq2Seq, source: TextTokenizer, target: TextTokenizer, search: Search) -> None:
+        self.steps = DecoderSteps(model)
+        self.source, self.target, self.search = source, target, search
+        self.device = next(model.parameters()).device
+
+    @classmethod
+    def load(cls, run: str | Path, device: str | torch.device = "cpu") -> Self:
+        """The best model of a run directory.
+
+        Raises:
+            UserError: the directory holds no run, or a damaged one.
+        """
+        directory = RunDirectory(Path(run))
+        directory.info()
+        return cls(directory.load_model(torch.device(device)), *directory.tokenizers(), directory.config().search)
+
+    def translate(
+        self, texts: Sequence[str], beam: int | None = None, attention: bool = False
+    ) -> list[Translation]:
+        """One translation for each text, in order; an empty text gives an empty translation."""
+        return [translation for _, translation in sorted(self._translate(texts, beam or self.search.beam, attention))]
+
+    @torch.inference_mode()
+    def _translate(self, texts: Sequence[str], beam: int, attention: bool) -> Iterator[tuple[int, Translation]]:
+        sources = self.source.encode_batch([normalize(text) for text in texts])
+        lengths = np.array([len(source) + 1 for source in sources], dtype=np.int64)
+        order = np.argsort(-lengths, kind="stable")
+        for index in order[lengths[order] == 1]:
+            yield int(index), EMPTY
+        for rows in group(lengths, order[lengths[order] > 1], max(1, self.search.batch_tokens // beam)):
+            batch = [sources[row] for row in rows]
+            for row, source, best in zip(rows, batch, self._search(batch, beam, attention), strict=True):
+                tokens = [*best.tokens, EOS] if best.finished else best.tokens
+                yield (
+                    int(row),
+                    Translation(
+                        self.target.decode(best.tokens),
+                        best.score,
+                        self.source.tokens([*source, EOS]),
+                        self.target.tokens(tokens),
+                        None if best.attention is None else best.attention[:, : len(source) + 1].tolist(),
+                    ),
+                )
+
+    def _search(self, sources: list[list[int]], beam: int, attention: bool):  # type: ignore[no-untyped-def]
+        search = self.search
+        ids = pad(sources, None, EOS).to(self.device)
+        limits = (ids != PAD).sum(dim=1) * search.max_length_ratio + search.max_length_extra
+        state = self.steps.start(ids)
+        if beam == 1:
+            return greedy(self.steps, state, limits.long(), BOS, EOS, length_penalty=search.length_penalty, attention=attention)
+        found = beam_search(
+            self.steps,
+            state,
+            limits.long(),
+            BOS,
+            EOS,
+            beam=beam,
+            length_penalty=search.length_penalty,
+            attention=attention,
+        )
+        return [hypotheses[0] for hypotheses in found]

@@ -1,0 +1,40 @@
+"""Source tokens to annotations: embed, then read in one or both directions."""
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from seq2seq.config import schema
+from seq2seq.model.embedding import TokenEmbedding
+from seq2seq.model.recurrent import Recurrent, RecurrentState
+
+
+class Encoder(nn.Module):
+    """Embedding and (bidirectional) recurrence (Bahdanau 2015, section 3.2)."""
+
+    def __init__(self, settings: schema.Encoder, vocabulary_size: int) -> None:
+        super().__init__()
+        self.embedding = TokenEmbedding(
+            vocabulary_size, settings.embedding_size, settings.embedding_dropout, settings.word_dropout
+        )
+        self.recurrent = Recurrent(
+            settings.cell,
+            settings.embedding_size,
+            settings.hidden_size,
+            settings.layers,
+            settings.dropout,
+            settings.bidirectional,
+        )
+        self.dropout = nn.Dropout(settings.dropout)
+        self.directions = 2 if settings.bidirectional else 1
+        self.output_size = self.directions * settings.hidden_size
+
+    def forward(
+        self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
+    ) -> tuple[Float[Tensor, "B S M"], Float[Tensor, "B M"]]:
+        """Outputs at each position, and the top layer's final state (of both directions, joined)."""
+        outputs, state = self.recurrent.read(self.embedding(source), mask)
+        return self.dropout(outputs), self._summary(state)
+
+    def _summary(self, state: RecurrentState) -> Float[Tensor, "B M"]:
+        top = state.hidden[-self.directions :]
+        return top.transpose(0, 1).flatten(start_dim=1)

@@ -1,0 +1,154 @@
+"""python -m seq2seq.train CONFIG: prepare the text, train, report on held-out sentences."""
+
+import argparse
+import datetime
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seq2seq import cli
+from seq2seq.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+    from seq2seq.checkpoint import RunDirectory
+    from seq2seq.config import Config
+    from seq2seq.data.corpus import Pair
+    from seq2seq.data.prepare import Prepared
+    from seq2seq.model import Seq2Seq
+    from seq2seq.training.trainer import Trainer
+
+log = logging.getLogger(__name__)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Train as the configuration says, then evaluate the best checkpoint on test."""
+    from seq2seq.checkpoint import RunDirectory
+    from seq2seq.config import load_config
+    from seq2seq.data.prepare import prepare
+    from seq2seq.devices import choose_device, use_threads
+    from seq2seq.evaluation import evaluate_run
+
+    config = load_config(arguments.config, arguments.set)
+    device = choose_device(config.device)
+    use_threads(config.threads)
+    run = RunDirectory(_run_path(arguments, Path(arguments.config).stem))
+    if run.exists and arguments.resume and run.info()["status"] == "finished":
+        raise UserError(f"{run.path}: finished already; train anew without --resume")
+    prepared = prepare(config)
+    if not (arguments.resume and run.exists):
+        run.create(config, prepared)
+    trainer = _trainer(config, prepared, run, device)
+    if arguments.resume and (run.path / "last.safetensors").exists():
+        trainer.resume()
+    log.info(f"run directory: {run.path}")
+    with _stop_on_signal(trainer):
+        finished = trainer.fit()
+    if not finished:
+        command = f"{_python()} -m seq2seq.train {arguments.config} --run {run.path} --resume"
+        log.info("stopped and saved; go on with: " + " ".join([command, *(f"--set {each}" for each in arguments.set)]))
+        return cli.INTERRUPTED
+    run.write_info(status="finished", finished=time.time())
+    report = evaluate_run(run, "test", device)
+    run.write_json("report.json", report.to_json())
+    print(report.to_text())
+    print(f"run directory: {run.path}")
+    print(f'translate with: {_python()} -m seq2seq.translate "..."')
+    return 0
+
+
+def _run_path(arguments: argparse.Namespace, name: str) -> Path:
+    from seq2seq.checkpoint import RUNS, RunDirectory
+
+    if arguments.run:
+        return Path(arguments.run)
+    if arguments.resume:
+        begun = [path.parent for path in RUNS.glob(f"{name}-*/run.json")]
+        unfinished = [path for path in begun if RunDirectory(path).info()["status"] == "running"]
+        if not unfinished:
+            raise UserError(f"--resume: no unfinished run {RUNS}/{name}-*; name it with --run DIR")
+        return max(unfinished, key=lambda path: (path / "run.json").stat().st_mtime)
+    return RUNS / f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+
+
+def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device: "torch.device") -> "Trainer":
+    import torch
+
+    from seq2seq.data.batching import Batches
+    from seq2seq.model import build_model
+    from seq2seq.training.trainer import Trainer
+
+    source, target = prepared.tokenizer("source"), prepared.tokenizer("target")
+    torch.manual_seed(config.seed)
+    model = build_model(config, source.size, target.size).to(device)
+    train = Batches(prepared.store("train"), config.training.batch_tokens, config.seed)
+    dev = Batches(prepared.store("dev"), 4 * config.training.batch_tokens)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    log.info(
+        f"model: {parameters:,} parameters on {device}; {len(train.plan(0)):,} batches an epoch, "
+        f"{train.padding_share():.1%} padding"
+    )
+    return Trainer(model, config, train, dev, _dev_bleu(config, prepared.pairs("dev"), prepared), run)
+
+
+def _dev_bleu(config: "Config", pairs: "Sequence[Pair]", prepared: "Prepared") -> "Callable[[Seq2Seq], float]":
+    """Greedy BLEU on a fixed sample of dev, spread evenly over it."""
+    from seq2seq.evaluation import corpus_bleu
+    from seq2seq.inference.translator import Translator
+
+    count = min(config.training.validate_sentences, len(pairs))
+    sample = [pairs[index * len(pairs) // count] for index in range(count)]
+    source, target = prepared.tokenizer("source"), prepared.tokenizer("target")
+
+    def dev_bleu(model: "Seq2Seq") -> float:
+        translator = Translator(model, source, target, config.search)
+        translations = translator.translate([pair.source for pair in sample], beam=1)
+        hypotheses = [translation.text for translation in translations]
+        return corpus_bleu(hypotheses, [pair.target for pair in sample], config.data.target_language)
+
+    return dev_bleu
+
+
+@contextmanager
+def _stop_on_signal(trainer: "Trainer") -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM ends training after the update under way; a second one at once."""
+
+    def stop(number: int, frame: object) -> None:
+        trainer.stop_requested = True
+        for each in signals:
+            signal.signal(each, signal.SIG_DFL)
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(each, stop) for each in signals]
+    try:
+        yield
+    finally:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)
+
+
+def _python() -> str:
+    """The interpreter as a person would type it here."""
+    here = os.path.relpath(sys.executable)
+    return sys.executable if here.startswith("..") else here
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    parser = cli.parser("train", "Train a translator and report on held-out sentences.")
+    parser.add_argument("config", metavar="CONFIG", help="a YAML file; configs/ holds some")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a key of the config")
+    parser.add_argument("--run", metavar="DIR", help="run directory (default: runs/NAME-TIME)")
+    parser.add_argument("--resume", action="store_true", help="go on with the run in --run, or the newest unfinished")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(cli.run(arguments(), main))

@@ -1,0 +1,37 @@
+"""Label-smoothed cross entropy as sums, so that batches of any size add up to one honest figure."""
+
+import math
+from typing import NamedTuple
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from seq2seq.data.tokenizer import PAD
+
+
+class Loss(NamedTuple):
+    """Sums over the tokens of a batch."""
+
+    smoothed: Tensor
+    """What is minimised, in nats."""
+    likelihood: Tensor
+    """Negative log-likelihood of the reference, in nats; what perplexity is made of."""
+    tokens: Tensor
+    """Target tokens, </s> included."""
+
+
+def cross_entropy(logits: Float[Tensor, "B T V"], targets: Int[Tensor, "B T"], smoothing: float = 0.0) -> Loss:
+    """(1 - e) * -log p(y) + e * the mean of -log p over the vocabulary, summed over the tokens (Szegedy 2016)."""
+    real = targets != PAD
+    log_probabilities = logits.log_softmax(dim=-1)
+    likelihood = -log_probabilities.gather(-1, targets.unsqueeze(-1)).squeeze(-1).masked_fill(~real, 0.0).sum()
+    smoothed = likelihood
+    if smoothing:
+        spread = -log_probabilities.mean(dim=-1).masked_fill(~real, 0.0).sum()
+        smoothed = (1 - smoothing) * likelihood + smoothing * spread
+    return Loss(smoothed, likelihood.detach(), real.sum())
+
+
+def perplexity(likelihood: float, tokens: int) -> float:
+    """exp of the mean negative log-likelihood of a token."""
+    return math.exp(min(likelihood / max(tokens, 1), 700.0))

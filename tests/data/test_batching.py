@@ -1,0 +1,98 @@
+"""Batches: within the budget, alike in length, in an order that (seed, epoch) alone decides."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seq2seq.data.batching import Batches, group, make_batch, pad
+from seq2seq.data.store import ParallelStore, TokenStore, write_store
+from seq2seq.data.tokenizer import BOS, EOS, PAD
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ParallelStore:
+    random = np.random.default_rng(1)
+    source = [random.integers(4, 50, size=random.integers(1, 30)).tolist() for _ in range(300)]
+    target = [random.integers(4, 50, size=max(1, len(s) + random.integers(-3, 4))).tolist() for s in source]
+    write_store(tmp_path, "x.source", source)
+    write_store(tmp_path, "x.target", target)
+    return ParallelStore(tmp_path, "x")
+
+
+def test_a_store_gives_back_what_was_written_and_is_mapped_not_read(tmp_path: Path) -> None:
+    sentences = [[5, 6], [], [7, 8, 9]]
+    write_store(tmp_path, "s", sentences)
+    store = TokenStore(tmp_path, "s")
+    assert [store[i].tolist() for i in range(len(store))] == sentences
+    assert store.lengths.tolist() == [2, 0, 3]
+    assert isinstance(store.ids, np.memmap)
+
+
+def test_a_batch_has_each_special_id_where_it_belongs() -> None:
+    batch = make_batch([[5, 6], [7]], [[8], [9, 10, 11]])
+    assert batch.source.tolist() == [[5, 6, EOS], [7, EOS, PAD]]
+    assert batch.target_input.tolist() == [[BOS, 8, PAD, PAD], [BOS, 9, 10, 11]]
+    assert batch.target_output.tolist() == [[8, EOS, PAD, PAD], [9, 10, 11, EOS]]
+
+
+def test_padding_of_nothing_is_an_empty_tensor() -> None:
+    assert pad([], None, EOS).shape == (0, 1)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=80), st.integers(1, 100))
+def test_groups_hold_everything_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    array = np.array(lengths)
+    groups = group(array, np.arange(len(array)), budget)
+    assert np.concatenate(groups).tolist() == list(range(len(lengths)))
+    for rows in groups:
+        assert len(rows) == 1 or len(rows) * array[rows].max() <= budget
+
+
+def test_every_epoch_holds_every_pair_once(store: ParallelStore) -> None:
+    batches = Batches(store, budget=200, seed=3)
+    for epoch in range(3):
+        assert sorted(np.concatenate(batches.plan(epoch)).tolist()) == list(range(300))
+
+
+def test_no_batch_exceeds_the_budget_padding_included(store: ParallelStore) -> None:
+    for batch in Batches(store, budget=200, seed=3).epoch(0):
+        rows, source = batch.source.shape
+        assert rows * max(source, batch.target_input.size(1)) <= 200
+
+
+def test_the_order_is_that_of_seed_and_epoch_and_differs_between_them(store: ParallelStore) -> None:
+    def flat(seed: int, epoch: int) -> list[int]:
+        return np.concatenate(Batches(store, 200, seed).plan(epoch)).tolist()
+
+    assert flat(3, 1) == flat(3, 1)
+    assert len({tuple(flat(*which)) for which in ((3, 0), (3, 1), (4, 0))}) == 3
+
+
+def test_an_epoch_can_be_taken_up_anywhere(store: ParallelStore) -> None:
+    batches = Batches(store, 200, seed=3)
+    whole = [batch.source.tolist() for batch in batches.epoch(2)]
+    assert [batch.source.tolist() for batch in batches.epoch(2, start=5)] == whole[5:]
+
+
+def test_like_lengths_stand_together(store: ParallelStore) -> None:
+    batches = Batches(store, budget=200, seed=3)
+    shuffled = group(np.maximum(batches.source_lengths, batches.target_lengths), np.arange(300), 200)
+    padded = sum(len(g) * int(batches.source_lengths[g].max() + batches.target_lengths[g].max()) for g in shuffled)
+    unsorted_share = 1 - int(batches.source_lengths.sum() + batches.target_lengths.sum()) / padded
+    assert batches.padding_share() < unsorted_share / 2
+
+
+def test_the_padding_share_is_counted_over_both_sides(tmp_path: Path) -> None:
+    write_store(tmp_path, "x.source", [[5], [5, 5, 5]])
+    write_store(tmp_path, "x.target", [[5, 5], [5, 5]])
+    batches = Batches(ParallelStore(tmp_path, "x"), budget=100)
+    # Sources 2 and 4 long of 2 x 4, targets 3 and 3 of 2 x 3: 2 of 14 positions are padding.
+    assert batches.padding_share() == pytest.approx(2 / 14)
+
+
+def test_without_a_seed_the_order_never_changes(store: ParallelStore) -> None:
+    batches = Batches(store, budget=200)
+    assert [g.tolist() for g in batches.plan(0)] == [g.tolist() for g in batches.plan(9)]

@@ -1,0 +1,116 @@
+"""Reading lines and writing files whole."""
+
+import bz2
+import errno
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from seq2seq.data.files import atomic_write, decode_lines, read_lines, write_text
+from seq2seq.errors import UserError
+
+
+def test_only_newline_ends_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("a\u2028b\u0085c\rd\x0be\r\nf\n\nlast\r".encode())
+    assert list(read_lines(path)) == [(1, "a\u2028b\u0085c\rd\x0be"), (2, "f"), (3, ""), (4, "last\r")]
+
+
+def test_a_bom_is_dropped_at_the_start_and_nowhere_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeff你好\n\ufeff再见\n".encode())
+    assert [line for _, line in read_lines(path)] == ["你好", "\ufeff再见"]
+
+
+@pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("GZ", gzip.compress)])
+def test_compressed_text_reads_like_plain_text(tmp_path: Path, suffix: str, compress) -> None:
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(compress("一\n二\n".encode()))
+    assert list(read_lines(path)) == [(1, "一"), (2, "二")]
+
+
+def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    assert list(read_lines(tmp_path / "a.txt")) == []
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"))))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+def test_what_is_written_line_by_line_is_read_back(tmp_path: Path, lines: list[str]) -> None:
+    lines = [line.lstrip("\ufeff") for line in lines]
+    write_text(tmp_path / "a.txt", "".join(f"{line}\n" for line in lines))
+    assert [line for _, line in read_lines(tmp_path / "a.txt")] == lines
+
+
+def test_invalid_utf8_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("好\n".encode() + "好的\n".encode("gbk"))
+    with pytest.raises(UserError, match=r"a\.txt, line 2: not valid UTF-8 \(byte 0xba at byte 1 of the line\)"):
+        list(read_lines(path))
+
+
+def test_a_missing_file_and_a_folder_are_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"^.*none: no such file$"):
+        list(read_lines(tmp_path / "none"))
+    with pytest.raises(UserError, match=r"^.*is a folder.*$"):
+        list(read_lines(tmp_path))
+
+
+@pytest.mark.parametrize("suffix", ["gz", "bz2"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "plain"])
+def test_damaged_compression_is_refused_in_one_line(tmp_path: Path, suffix: str, damage: str) -> None:
+    text = "".join(f"{n * n}\n" for n in range(5000)).encode()
+    whole = gzip.compress(text) if suffix == "gz" else bz2.compress(text)
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes({"cut": whole[:middle], "flipped": flipped, "plain": text}[damage])
+    with pytest.raises(UserError, match=rf"a\.{suffix}: damaged or cut short") as caught:
+        list(read_lines(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_stream_is_read_as_it_comes() -> None:
+    def stream():
+        yield b"one\n"
+        raise AssertionError("read ahead")
+
+    assert next(decode_lines(stream(), "stdin")) == (1, "one")
+
+
+def test_text_is_written_as_given_into_a_new_folder(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.txt"
+    write_text(path, "一\n二\r\n")
+    assert path.read_bytes() == "一\n二\r\n".encode()
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_old_file_stands_while_the_block_runs_and_when_it_fails(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("old")
+    with pytest.raises(KeyboardInterrupt), atomic_write(path) as file:
+        file.write(b"new")
+        file.flush()
+        assert path.read_text() == "old"
+        raise KeyboardInterrupt
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_block_may_close_the_file(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "a") as file:
+        file.write(b"new")
+        file.close()
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"^.*a\.txt: cannot be written: .*$"):
+        write_text(tmp_path / "file" / "a.txt", "text")
+    with pytest.raises(UserError, match=r"^.*b: cannot be written: disk full$"), atomic_write(tmp_path / "b"):
+        raise OSError(errno.ENOSPC, "disk full")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,44 @@
+"""Loss and perplexity against torch's own and against arithmetic."""
+
+import math
+
+import pytest
+import torch
+
+from seq2seq.data.tokenizer import PAD
+from seq2seq.training.loss import cross_entropy, perplexity
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])
+def test_the_loss_equals_torchs_own(smoothing: float) -> None:
+    logits, targets = torch.randn(3, 5, 11), torch.randint(1, 11, (3, 5))
+    targets[1, 3:] = PAD
+    expected = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), targets.flatten(), ignore_index=PAD, reduction="sum", label_smoothing=smoothing
+    )
+    loss = cross_entropy(logits, targets, smoothing)
+    assert loss.smoothed.item() == pytest.approx(expected.item(), rel=1e-5)
+    assert loss.tokens.item() == 13
+
+
+def test_likelihood_is_without_smoothing() -> None:
+    logits, targets = torch.randn(2, 3, 7), torch.randint(1, 7, (2, 3))
+    assert cross_entropy(logits, targets, 0.2).likelihood == cross_entropy(logits, targets).smoothed
+
+
+def test_sums_of_parts_are_the_sum_of_the_whole() -> None:
+    logits, targets = torch.randn(4, 3, 7), torch.randint(0, 7, (4, 3))
+    whole = cross_entropy(logits, targets, 0.1)
+    parts = [cross_entropy(logits[i : i + 1], targets[i : i + 1], 0.1) for i in range(4)]
+    assert sum(part.smoothed.item() for part in parts) == pytest.approx(whole.smoothed.item(), rel=1e-5)
+    assert sum(part.tokens.item() for part in parts) == whole.tokens.item()
+
+
+def test_a_uniform_model_has_the_perplexity_of_its_vocabulary() -> None:
+    loss = cross_entropy(torch.zeros(2, 3, 50), torch.full((2, 3), 7))
+    assert perplexity(float(loss.likelihood), int(loss.tokens)) == pytest.approx(50, rel=1e-5)
+
+
+def test_perplexity_of_a_broken_model_is_huge_not_a_crash() -> None:
+    assert math.isfinite(perplexity(1e9, 1))
+    assert perplexity(0.0, 0) == 1.0
