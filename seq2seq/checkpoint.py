@@ -1,20 +1,20 @@
 """A run directory: config, tokenizers, held-out text, weights and trainer state. No pickle anywhere.
 
-    run.json               format, status (running | finished), times
-    config.yaml            the whole configuration
-    tokenizer.source.*     tokenizer.target.*
-    dev.tsv  test.tsv      the held-out pairs, so that a run is measured on what it never saw, anywhere
-    best.safetensors       weights that did best on dev
-    last.safetensors       weights, optimizer and trainer state to resume from
-    metrics.jsonl          one line for each report of the loop
-    report.json            the final evaluation
+run.json               format, status (running | finished), times
+config.yaml            the whole configuration
+tokenizer.source.*     tokenizer.target.*
+dev.tsv  test.tsv      the held-out pairs, so that a run is measured on what it never saw, anywhere
+best.safetensors       weights that did best on dev
+last.safetensors       weights, optimizer and trainer state to resume from
+metrics.jsonl          one line for each report of the loop
+report.json            the final evaluation
 """
 
 import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -31,6 +31,8 @@ from seq2seq.model import Seq2Seq, build_model
 
 FORMAT = 1
 RUNS = Path("runs")
+CHANGEABLE = ("training", "teacher_forcing", "search", "device", "threads")
+"""Sections of the configuration that may change on resume."""
 
 
 class RunDirectory:
@@ -59,6 +61,21 @@ class RunDirectory:
         for part in ("dev", "test"):
             shutil.copyfile(prepared.text_path(part), self.path / f"{part}.tsv")
         self.write_info(status="running")
+
+    def adopt(self, config: Config) -> None:
+        """Go on with a changed configuration, where a run that is under way can take the change.
+
+        Raises:
+            UserError: the change is one of model, tokenizer or data.
+        """
+        begun, now = self.config().model_dump(), config.model_dump()
+        for key in begun.keys() - CHANGEABLE:
+            if begun[key] != now[key]:
+                raise UserError(
+                    f"{self.path}: {key} is not what the run was begun with; only {', '.join(CHANGEABLE)} "
+                    f"may change on resume: start a new run for the rest"
+                )
+        self.write("config.yaml", dump_config(config))
 
     def info(self) -> dict[str, Any]:
         """What run.json says.

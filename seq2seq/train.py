@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
     from seq2seq.checkpoint import RunDirectory
     from seq2seq.config import Config
-    from seq2seq.data.corpus import Pair
     from seq2seq.data.prepare import Prepared
-    from seq2seq.model import Seq2Seq
     from seq2seq.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
@@ -43,7 +41,9 @@ def main(arguments: argparse.Namespace) -> int:
     if run.exists and arguments.resume and run.info()["status"] == "finished":
         raise UserError(f"{run.path}: finished already; train anew without --resume")
     prepared = prepare(config)
-    if not (arguments.resume and run.exists):
+    if arguments.resume and run.exists:
+        run.adopt(config)
+    else:
         run.create(config, prepared)
     trainer = _trainer(config, prepared, run, device)
     if arguments.resume and (run.path / "last.safetensors").exists():
@@ -82,6 +82,7 @@ def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device
     import torch
 
     from seq2seq.data.batching import Batches
+    from seq2seq.evaluation import dev_bleu
     from seq2seq.model import build_model
     from seq2seq.training.trainer import Trainer
 
@@ -95,25 +96,7 @@ def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device
         f"model: {parameters:,} parameters on {device}; {len(train.plan(0)):,} batches an epoch, "
         f"{train.padding_share():.1%} padding"
     )
-    return Trainer(model, config, train, dev, _dev_bleu(config, prepared.pairs("dev"), prepared), run)
-
-
-def _dev_bleu(config: "Config", pairs: "Sequence[Pair]", prepared: "Prepared") -> "Callable[[Seq2Seq], float]":
-    """Greedy BLEU on a fixed sample of dev, spread evenly over it."""
-    from seq2seq.evaluation import corpus_bleu
-    from seq2seq.inference.translator import Translator
-
-    count = min(config.training.validate_sentences, len(pairs))
-    sample = [pairs[index * len(pairs) // count] for index in range(count)]
-    source, target = prepared.tokenizer("source"), prepared.tokenizer("target")
-
-    def dev_bleu(model: "Seq2Seq") -> float:
-        translator = Translator(model, source, target, config.search)
-        translations = translator.translate([pair.source for pair in sample], beam=1)
-        hypotheses = [translation.text for translation in translations]
-        return corpus_bleu(hypotheses, [pair.target for pair in sample], config.data.target_language)
-
-    return dev_bleu
+    return Trainer(model, config, train, dev, dev_bleu(config, prepared), run)
 
 
 @contextmanager

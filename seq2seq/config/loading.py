@@ -35,7 +35,11 @@ for _tag, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
-    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+.0123456789"),
+    (
+        "float",
+        r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
 ):
     _CoreLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
 _CoreLoader.add_constructor("tag:yaml.org,2002:int", _construct_int)
@@ -119,12 +123,12 @@ def _assign(document: dict[str, Any], keys: tuple[str, ...], value: Any, overrid
     document[keys[-1]] = value
 
 
-def _describe(
-    error: ValidationError, document: Any, lines: Lines, given: dict[tuple[str, ...], str], name: str
-) -> str:
+def _describe(error: ValidationError, document: Any, lines: Lines, given: dict[tuple[str, ...], str], name: str) -> str:
     """One line for the first fault: where it stands, what is wrong, what would do."""
     # Of a union's faults, the branch that reads keys (given first) says more than "should be a string".
-    faults = sorted(error.errors(include_url=False), key=lambda f: (f["type"] != "extra_forbidden", f["loc"][-1:] == ("str",)))
+    faults = sorted(
+        error.errors(include_url=False), key=lambda f: (f["type"] != "extra_forbidden", f["loc"][-1:] == ("str",))
+    )
     fault = faults[0]
     path: list[str] = []
     value = document

@@ -31,7 +31,9 @@ Device = Annotated[str, _matching(r"auto|cpu|mps|cuda(:\d+)?", "use auto, cpu, c
 class Section(BaseModel):
     """A part of the configuration: immutable, strict about types, without unknown keys."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
 
 class FilePair(Section):
@@ -95,7 +97,7 @@ class Tokenizer(Section):
     """unigram or bpe (SentencePiece subwords), characters, or words (jieba for Chinese, Moses for the rest)."""
     vocabulary_size: Annotated[int, Field(ge=8)] = 4000
     """Entries at most; lowered with a warning where the corpus cannot fill it."""
-    character_coverage: Annotated[float, Field(ge=0.9, le=1.0)] = 0.9999
+    character_coverage: Annotated[float, Field(ge=0.98, le=1.0)] = 0.9999
     """Share of the characters that subwords must cover (unigram and bpe)."""
     min_frequency: Count = 1
     """Rarer words or characters become <unk> (words and characters)."""

@@ -6,7 +6,7 @@ import json
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from seq2seq.config import Config
@@ -15,7 +15,7 @@ from seq2seq.data.cleaning import clean, normalize
 from seq2seq.data.corpus import Pair, provenance, read_pairs
 from seq2seq.data.files import write_text
 from seq2seq.data.splitting import overlap, split
-from seq2seq.data.store import ParallelStore, write_parallel
+from seq2seq.data.store import ParallelStore, TokenStore
 from seq2seq.data.tokenizer import TextTokenizer, load_tokenizer, train_tokenizer
 from seq2seq.errors import UserError
 
@@ -33,7 +33,7 @@ class Prepared:
 
     def store(self, part: str) -> ParallelStore:
         """Ids of `train`, `dev` or `test`."""
-        return ParallelStore(self.directory, part)
+        return ParallelStore.open(self.directory, part)
 
     def pairs(self, part: str) -> list[Pair]:
         """Text of `train`, `dev` or `test`, as it was tokenized."""
@@ -75,6 +75,14 @@ def prepare(config: Config, directory: Path = Path("data")) -> Prepared:
     return Prepared(place)
 
 
+def encode(pairs: Sequence[Pair], source: TextTokenizer, target: TextTokenizer) -> ParallelStore:
+    """Pairs of text as ids, in memory."""
+    return ParallelStore(
+        TokenStore.of(source.encode_batch([pair.source for pair in pairs])),
+        TokenStore.of(target.encode_batch([pair.target for pair in pairs])),
+    )
+
+
 def _read(config: Config, part: str, directory: Path) -> list[Pair] | None:
     spec: CorpusSpec | None = getattr(config.data, part)
     if spec is None:
@@ -99,8 +107,6 @@ def _digest(config: Config, raw: dict[str, list[Pair] | None]) -> str:
 def _write(place: Path, config: Config, raw: dict[str, list[Pair] | None]) -> None:
     messages: list[str] = []
     parts = _parts(config, raw, messages)
-    for message in messages:
-        log.debug(message)
     tokenizers = {
         side: train_tokenizer((getattr(pair, side) for pair in parts["train"]), settings, language, side)
         for side, settings, language in (
@@ -114,8 +120,7 @@ def _write(place: Path, config: Config, raw: dict[str, list[Pair] | None]) -> No
         # Without cleaning.normalize a sentence may hold a tab, which would end its column.
         lines = ("\t".join(side.replace("\t", " ") for side in pair) + "\n" for pair in pairs)
         write_text(place / f"{part}.tsv", "".join(lines))
-        sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-        write_parallel(place, part, sources, targets, tokenizers["source"], tokenizers["target"])
+        encode(pairs, tokenizers["source"], tokenizers["target"]).write(place, part)
     sizes = ", ".join(f"{len(pairs):,} {part}" for part, pairs in parts.items())
     vocabularies = f"{tokenizers['source'].size:,} source and {tokenizers['target'].size:,} target entries"
     messages.append(f"pairs: {sizes}; vocabulary: {vocabularies}")
@@ -129,7 +134,7 @@ def _parts(config: Config, raw: dict[str, list[Pair] | None], messages: list[str
     messages.append(f"cleaning: {report}")
     if not train:
         raise UserError(f"data.train: cleaning leaves nothing of {data.train}: {report}")
-    held_out = {part: _normalized(raw[part] or [], data.cleaning.normalize) for part in ("dev", "test")}
+    held_out = {part: normalized(raw[part] or [], data.cleaning.normalize) for part in ("dev", "test")}
     default = min(1000, max(100, len(train) // 20))
     dev_size = 0 if raw["dev"] is not None else data.dev_size or default
     test_size = 0 if raw["test"] is not None else data.test_size or data.dev_size or default
@@ -148,6 +153,7 @@ def _parts(config: Config, raw: dict[str, list[Pair] | None], messages: list[str
     return {"train": train, **held_out}
 
 
-def _normalized(pairs: Iterable[Pair], mend: bool) -> list[Pair]:
+def normalized(pairs: Iterable[Pair], mend: bool) -> list[Pair]:
+    """Held-out pairs as they are measured on: mended if asked for, without empty sides, nothing else dropped."""
     mended = (Pair(normalize(source), normalize(target)) if mend else Pair(source, target) for source, target in pairs)
     return [pair for pair in mended if pair.source.strip() and pair.target.strip()]

@@ -1,20 +1,24 @@
 """Token ids on disk, memory-mapped: a flat array of ids and where each sentence starts."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from seq2seq.data.tokenizer import TextTokenizer
-
 
 class TokenStore:
-    """Sentences as ids (int32), read from `directory` without being loaded whole."""
+    """Sentences as ids.
 
-    def __init__(self, directory: Path, name: str) -> None:
-        self.offsets: NDArray[np.int64] = np.load(directory / f"{name}.offsets.npy", mmap_mode="r", allow_pickle=False)
-        self.ids: NDArray[np.int32] = np.load(directory / f"{name}.ids.npy", mmap_mode="r", allow_pickle=False)
+    Args:
+        ids: the ids of all sentences, one after the other (int32).
+        offsets: where each sentence starts, and where the last one ends (int64).
+    """
+
+    def __init__(self, ids: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
+        self.ids, self.offsets = ids, offsets
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -27,35 +31,42 @@ class TokenStore:
         """Tokens in each sentence."""
         return np.diff(self.offsets)
 
+    @classmethod
+    def of(cls, sentences: Iterable[Sequence[int]]) -> Self:
+        """A store in memory."""
+        arrays = [np.asarray(sentence, dtype=np.int32) for sentence in sentences]
+        offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
+        np.cumsum([len(array) for array in arrays], out=offsets[1:])
+        return cls(np.concatenate([*arrays, np.zeros(0, dtype=np.int32)]), offsets)
 
-def write_store(directory: Path, name: str, sentences: Iterable[Sequence[int]]) -> None:
-    """Write sentences of ids so that `TokenStore(directory, name)` reads them."""
-    arrays = [np.asarray(sentence, dtype=np.int32) for sentence in sentences]
-    offsets = np.zeros(len(arrays) + 1, dtype=np.int64)
-    np.cumsum([len(array) for array in arrays], out=offsets[1:])
-    np.save(directory / f"{name}.offsets.npy", offsets)
-    np.save(directory / f"{name}.ids.npy", np.concatenate([*arrays, np.zeros(0, dtype=np.int32)]))
+    def write(self, directory: Path, name: str) -> None:
+        """Write the store so that `open` finds it."""
+        np.save(directory / f"{name}.offsets.npy", self.offsets)
+        np.save(directory / f"{name}.ids.npy", self.ids)
+
+    @classmethod
+    def open(cls, directory: Path, name: str) -> Self:
+        """A store on disk, mapped and not read."""
+        arrays = (np.load(directory / f"{name}.{part}.npy", mmap_mode="r") for part in ("ids", "offsets"))
+        return cls(*arrays)
 
 
+@dataclass(frozen=True)
 class ParallelStore:
     """Both sides of a corpus as ids; what batches are made of."""
 
-    def __init__(self, directory: Path, name: str) -> None:
-        self.source = TokenStore(directory, f"{name}.source")
-        self.target = TokenStore(directory, f"{name}.target")
+    source: TokenStore
+    target: TokenStore
 
     def __len__(self) -> int:
         return len(self.source)
 
+    def write(self, directory: Path, name: str) -> None:
+        """Write both sides so that `open` finds them."""
+        self.source.write(directory, f"{name}.source")
+        self.target.write(directory, f"{name}.target")
 
-def write_parallel(
-    directory: Path,
-    name: str,
-    sources: Sequence[str],
-    targets: Sequence[str],
-    source_tokenizer: TextTokenizer,
-    target_tokenizer: TextTokenizer,
-) -> None:
-    """Tokenize both sides and write them so that `ParallelStore(directory, name)` reads them."""
-    write_store(directory, f"{name}.source", source_tokenizer.encode_batch(sources))
-    write_store(directory, f"{name}.target", target_tokenizer.encode_batch(targets))
+    @classmethod
+    def open(cls, directory: Path, name: str) -> Self:
+        """Both sides on disk, mapped and not read."""
+        return cls(TokenStore.open(directory, f"{name}.source"), TokenStore.open(directory, f"{name}.target"))

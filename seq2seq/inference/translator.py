@@ -79,7 +79,7 @@ class Translator:
     """
 
     def __init__(self, model: Seq2Seq, source: TextTokenizer, target: TextTokenizer, search: Search) -> None:
-        self.steps = DecoderSteps(model)
+        self.model, self.steps = model, DecoderSteps(model)
         self.source, self.target, self.search = source, target, search
         self.device = next(model.parameters()).device
 
@@ -94,9 +94,7 @@ class Translator:
         directory.info()
         return cls(directory.load_model(torch.device(device)), *directory.tokenizers(), directory.config().search)
 
-    def translate(
-        self, texts: Sequence[str], beam: int | None = None, attention: bool = False
-    ) -> list[Translation]:
+    def translate(self, texts: Sequence[str], beam: int | None = None, attention: bool = False) -> list[Translation]:
         """One translation for each text, in order; an empty text gives an empty translation."""
         return [translation for _, translation in sorted(self._translate(texts, beam or self.search.beam, attention))]
 
@@ -128,7 +126,9 @@ class Translator:
         limits = (ids != PAD).sum(dim=1) * search.max_length_ratio + search.max_length_extra
         state = self.steps.start(ids)
         if beam == 1:
-            return greedy(self.steps, state, limits.long(), BOS, EOS, length_penalty=search.length_penalty, attention=attention)
+            return greedy(
+                self.steps, state, limits.long(), BOS, EOS, length_penalty=search.length_penalty, attention=attention
+            )
         found = beam_search(
             self.steps,
             state,

@@ -1,12 +1,16 @@
 """Label-smoothed cross entropy as sums, so that batches of any size add up to one honest figure."""
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from seq2seq.data.batching import Batch
 from seq2seq.data.tokenizer import PAD
+from seq2seq.model import Seq2Seq
 
 
 class Loss(NamedTuple):
@@ -30,6 +34,18 @@ def cross_entropy(logits: Float[Tensor, "B T V"], targets: Int[Tensor, "B T"], s
         spread = -log_probabilities.mean(dim=-1).masked_fill(~real, 0.0).sum()
         smoothed = (1 - smoothing) * likelihood + smoothing * spread
     return Loss(smoothed, likelihood.detach(), real.sum())
+
+
+@torch.inference_mode()
+def model_perplexity(model: Seq2Seq, batches: Iterable[Batch]) -> float:
+    """Perplexity of the references, over all their tokens; the model in eval mode."""
+    device = next(model.parameters()).device
+    likelihood, tokens = 0.0, 0
+    for batch in batches:
+        batch = batch.to(device)
+        loss = cross_entropy(model(batch.source, batch.target_input), batch.target_output)
+        likelihood, tokens = likelihood + float(loss.likelihood), tokens + int(loss.tokens)
+    return perplexity(likelihood, tokens)
 
 
 def perplexity(likelihood: float, tokens: int) -> float:

@@ -20,18 +20,20 @@ class Progress:
             bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining} {postfix}",
             dynamic_ncols=True,
         )
-        self.tokens = 0
-        self.since = time.monotonic()
+        self.restart_clock()
 
-    def step(self, share: float, tokens: int, epoch: int, loss: float) -> float:
-        """Show an update; returns target tokens per second since the last report."""
+    def speed(self) -> float:
+        """Target tokens per second since the last validation."""
+        return self.tokens / max(self.until - self.since, 1e-9)
+
+    def step(self, share: float, tokens: int, epoch: int, loss: float) -> None:
+        """Show an update."""
         self.tokens += tokens
-        speed = self.tokens / max(time.monotonic() - self.since, 1e-9)
+        self.until = time.monotonic()
         self.bar.n = min(round(100 * share, 1), 100.0)
         self.bar.set_description_str(f"epoch {epoch + 1}", refresh=False)
-        self.bar.set_postfix_str(f"loss {loss:.2f}, {speed:,.0f} tokens/s", refresh=False)
+        self.bar.set_postfix_str(f"loss {loss:.2f}, {self.speed():,.0f} tokens/s", refresh=False)
         self.bar.update(0)
-        return speed
 
     def report(self, line: str, **fields: Any) -> None:
         """Write a line above the bar and its fields to metrics.jsonl."""
@@ -48,8 +50,9 @@ class Progress:
             file.write(json.dumps(fields) + "\n")
 
     def restart_clock(self) -> None:
-        """Leave out of the speed what has happened since the last report (a validation)."""
-        self.tokens, self.since = 0, time.monotonic()
+        """Count the speed from now on, so that validation is left out of it."""
+        self.tokens = 0
+        self.since = self.until = time.monotonic()
 
     def close(self) -> None:
         """Finish the bar."""

@@ -16,7 +16,7 @@ from seq2seq.config import Config
 from seq2seq.data.batching import Batch, Batches
 from seq2seq.model import Seq2Seq
 from seq2seq.training.averaging import AverageWeights
-from seq2seq.training.loss import cross_entropy, perplexity
+from seq2seq.training.loss import cross_entropy, model_perplexity
 from seq2seq.training.optimizer import build_optimizer, learning_rate
 from seq2seq.training.progress import Progress
 
@@ -56,6 +56,12 @@ class TrainerState:
     """Validations since then."""
     decay: float = 1.0
     """What schedule: plateau has multiplied the rate by."""
+    loss: float = 0.0
+    """Mean negative log-likelihood of a token in the last batch, in nats."""
+    gradient_norm: float = 0.0
+    """Before clipping, of the last update."""
+    learning_rate: float = 0.0
+    """Of the last update."""
     skipped: int = 0
     """Updates left out because their gradient was not finite."""
 
@@ -81,7 +87,14 @@ class Trainer:
         dev_bleu: Callable[[Seq2Seq], float],
         run: RunDirectory,
     ) -> None:
-        self.model, self.config, self.train, self.dev, self.dev_bleu, self.run = model, config, train, dev, dev_bleu, run
+        self.model, self.config, self.train, self.dev, self.dev_bleu, self.run = (
+            model,
+            config,
+            train,
+            dev,
+            dev_bleu,
+            run,
+        )
         self.settings = config.training
         self.device = next(model.parameters()).device
         self.optimizer = build_optimizer(model.parameters(), self.settings)
@@ -118,9 +131,9 @@ class Trainer:
     def update(self, batch: Batch) -> None:
         """One update: teacher-forced forward, loss per token, backward, clip, step."""
         settings, state = self.settings, self.state
-        rate = learning_rate(settings, state.step, self.share(), state.decay)
+        state.learning_rate = learning_rate(settings, state.step, self.share(), state.decay)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = state.learning_rate
         self.model.train()
         logits = self.model(batch.source, batch.target_input, self.config.teacher_forcing.ratio)
         loss = cross_entropy(logits, batch.target_output, settings.label_smoothing)
@@ -136,9 +149,8 @@ class Trainer:
         if self.average is not None:
             self.average.update(state.step)
         tokens = int(loss.tokens)
-        mean = float(loss.likelihood) / max(tokens, 1)
-        self.speed = self.progress.step(self.share(), tokens, state.epoch, mean)
-        self.last = {"loss": round(mean, 4), "gradient_norm": round(float(norm), 4), "learning_rate": rate}
+        state.loss, state.gradient_norm = float(loss.likelihood) / max(tokens, 1), float(norm)
+        self.progress.step(self.share(), tokens, state.epoch, state.loss)
 
     def validation_due(self) -> bool:
         """Whether validate_every updates have passed and another validation stays within its share of the time."""
@@ -154,12 +166,16 @@ class Trainer:
         begun = self.seconds()
         with self.average.applied() if self.average is not None else nullcontext():
             self.model.eval()
-            dev_perplexity = self.dev_perplexity()
+            dev_perplexity = model_perplexity(self.model, self.dev.epoch(0))
             bleu = self.dev_bleu(self.model)
             better = self._better(bleu, dev_perplexity)
             if better:
                 state.best_bleu, state.best_perplexity, state.best_step = bleu, dev_perplexity, state.step
-                metadata = {"step": str(state.step), "dev_bleu": f"{bleu:.4f}", "dev_perplexity": f"{dev_perplexity:.4f}"}
+                metadata = {
+                    "step": str(state.step),
+                    "dev_bleu": f"{bleu:.4f}",
+                    "dev_perplexity": f"{dev_perplexity:.4f}",
+                }
                 self.run.save_tensors("best", self.model.state_dict(), metadata)
         state.without_improvement = 0 if better else state.without_improvement + 1
         if self.settings.schedule == "plateau" and not better:
@@ -169,12 +185,18 @@ class Trainer:
         state.validation_seconds += state.last_validation_seconds
         star = " *" if better else ""
         self.progress.report(
-            f"epoch {state.epoch + 1}, step {state.step:,}: loss {self.last['loss']:.3f}, "
+            f"epoch {state.epoch + 1}, step {state.step:,}: loss {state.loss:.3f}, "
             f"dev perplexity {dev_perplexity:.2f}, dev BLEU {bleu:.2f}{star}",
-            **{"step": state.step, "epoch": state.epoch, "minutes": round(self.seconds() / 60, 3)},
-            **self.last,
-            **{"tokens_per_second": round(self.speed, 1), "dev_perplexity": round(dev_perplexity, 4)},
-            **{"dev_bleu": round(bleu, 4), "best": better},
+            step=state.step,
+            epoch=state.epoch,
+            minutes=round(self.seconds() / 60, 4),
+            loss=round(state.loss, 4),
+            gradient_norm=round(state.gradient_norm, 4),
+            learning_rate=state.learning_rate,
+            tokens_per_second=round(self.progress.speed(), 1),
+            dev_perplexity=round(dev_perplexity, 4),
+            dev_bleu=round(bleu, 4),
+            best=better,
         )
         state.seconds = self.seconds()
         self.save()
@@ -184,16 +206,6 @@ class Trainer:
         if max(bleu, self.state.best_bleu) < NOISE:
             return dev_perplexity < self.state.best_perplexity
         return bleu > self.state.best_bleu
-
-    @torch.inference_mode()
-    def dev_perplexity(self) -> float:
-        """Perplexity of the reference, over all dev tokens."""
-        likelihood, tokens = 0.0, 0
-        for batch in self.dev.epoch(0):
-            on_device = batch.to(self.device)
-            loss = cross_entropy(self.model(on_device.source, on_device.target_input), on_device.target_output)
-            likelihood, tokens = likelihood + float(loss.likelihood), tokens + int(loss.tokens)
-        return perplexity(likelihood, tokens)
 
     def seconds(self) -> float:
         """Wall-clock time of the loop so far, over all sessions."""

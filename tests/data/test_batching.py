@@ -8,24 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2seq.data.batching import Batches, group, make_batch, pad
-from seq2seq.data.store import ParallelStore, TokenStore, write_store
+from seq2seq.data.store import ParallelStore, TokenStore
 from seq2seq.data.tokenizer import BOS, EOS, PAD
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ParallelStore:
+def store() -> ParallelStore:
     random = np.random.default_rng(1)
     source = [random.integers(4, 50, size=random.integers(1, 30)).tolist() for _ in range(300)]
     target = [random.integers(4, 50, size=max(1, len(s) + random.integers(-3, 4))).tolist() for s in source]
-    write_store(tmp_path, "x.source", source)
-    write_store(tmp_path, "x.target", target)
-    return ParallelStore(tmp_path, "x")
+    return ParallelStore(TokenStore.of(source), TokenStore.of(target))
 
 
 def test_a_store_gives_back_what_was_written_and_is_mapped_not_read(tmp_path: Path) -> None:
     sentences = [[5, 6], [], [7, 8, 9]]
-    write_store(tmp_path, "s", sentences)
-    store = TokenStore(tmp_path, "s")
+    TokenStore.of(sentences).write(tmp_path, "s")
+    store = TokenStore.open(tmp_path, "s")
     assert [store[i].tolist() for i in range(len(store))] == sentences
     assert store.lengths.tolist() == [2, 0, 3]
     assert isinstance(store.ids, np.memmap)
@@ -85,10 +83,9 @@ def test_like_lengths_stand_together(store: ParallelStore) -> None:
     assert batches.padding_share() < unsorted_share / 2
 
 
-def test_the_padding_share_is_counted_over_both_sides(tmp_path: Path) -> None:
-    write_store(tmp_path, "x.source", [[5], [5, 5, 5]])
-    write_store(tmp_path, "x.target", [[5, 5], [5, 5]])
-    batches = Batches(ParallelStore(tmp_path, "x"), budget=100)
+def test_the_padding_share_is_counted_over_both_sides() -> None:
+    store = ParallelStore(TokenStore.of([[5], [5, 5, 5]]), TokenStore.of([[5, 5], [5, 5]]))
+    batches = Batches(store, budget=100)
     # Sources 2 and 4 long of 2 x 4, targets 3 and 3 of 2 x 3: 2 of 14 positions are padding.
     assert batches.padding_share() == pytest.approx(2 / 14)
 

@@ -41,8 +41,7 @@ def built(*args: str, **kwargs: str) -> Seq2Seq:
 
 
 ALL = [
-    pytest.param(*case, id="-".join(map(str, case)))
-    for case in itertools.product(CELLS, ATTENTIONS, ORDERS, (1, 2))
+    pytest.param(*case, id="-".join(map(str, case))) for case in itertools.product(CELLS, ATTENTIONS, ORDERS, (1, 2))
 ]
 
 

@@ -1,9 +1,7 @@
-"""How good translations are: BLEU, chrF and TER by sacreBLEU, and a report beside two baselines."""
+"""How good translations are: BLEU, chrF and TER by sacreBLEU."""
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -16,11 +14,6 @@ from seq2seq.data.languages import base_language
 _BLEU_TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}
 # TER counts words; this option makes each Chinese character or kana a word.
 _TER_BY_CHARACTER = {"zh", "ja"}
-
-_NOTHING_LEARNED = (
-    "This model does not beat the copy baseline: it has learned nothing worth having yet; "
-    "train longer or use more data."
-)
 
 
 @dataclass(frozen=True)
@@ -83,60 +76,3 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
 
 def _bleu(target_language: str) -> BLEU:
     return BLEU(tokenize=_BLEU_TOKENIZERS.get(base_language(target_language), BLEU.TOKENIZER_DEFAULT))
-
-
-@dataclass(frozen=True)
-class Sample:
-    """One sentence to look at."""
-
-    source: str
-    reference: str
-    translation: str
-
-
-@dataclass(frozen=True)
-class Report:
-    """A model's figures on held-out text, beside two baselines."""
-
-    data: str
-    """Which text."""
-    sentences: int
-    beam: int
-    perplexity: float
-    """Of the references, for each target token."""
-    model: Scores
-    copy: Scores
-    """Each source given the target of the training pair with the nearest source."""
-    source_copied: Scores
-    """Each source as its own translation."""
-    samples: Sequence[Sample]
-
-    @property
-    def beats_copy(self) -> bool:
-        """Whether the model's BLEU is above the copy baseline's."""
-        return self.model.bleu > self.copy.bleu
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
-        return {**dataclasses.asdict(self), "beats_copy": self.beats_copy}
-
-    def to_text(self) -> str:
-        """The report for a terminal; nothing is aligned after text, whose width is not known."""
-        systems = {f"model (beam {self.beam})": self.model, "copy": self.copy, "source copied": self.source_copied}
-        lines = [
-            f"{self.data}: {self.sentences:,} sentences, perplexity {self.perplexity:.2f}",
-            "",
-            f"{'system':<17}{'BLEU':>7}{'chrF':>7}{'TER':>7}{'length':>8}",
-            *(
-                f"{name:<17}{each.bleu:>7.1f}{each.chrf:>7.1f}{each.ter:>7.1f}{each.length_ratio:>8.2f}"
-                for name, each in systems.items()
-            ),
-            "",
-            *(f"{metric:<6}{signature}" for metric, signature in self.model.signatures.items()),
-        ]
-        for sample in self.samples:
-            lines += ["", f"source       {sample.source}", f"reference    {sample.reference}"]
-            lines += [f"translation  {sample.translation}".rstrip()]
-        if not self.beats_copy:
-            lines += ["", _NOTHING_LEARNED]
-        return "\n".join(lines)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq import baselines
-from seq2seq.baselines import copy_baseline
 from seq2seq.data.corpus import Pair, read_pairs
-from seq2seq.evaluation import score
+from seq2seq.evaluation import baselines, score
+from seq2seq.evaluation.baselines import copy_baseline
 
 TRAIN = [Pair("我有猫", "cat"), Pair("我有狗", "dog"), Pair("我有猫", "second cat"), Pair("天气很好", "weather")]
 

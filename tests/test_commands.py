@@ -1,0 +1,214 @@
+"""The commands as a user types them: what they print, where, and with which exit status."""
+
+import io
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from conftest import ROOT, command
+
+from seq2seq import cli, train, translate
+
+
+def test_training_reports_on_test_beside_two_baselines_and_names_the_run(home: Path) -> None:
+    report = (home / "stdout.txt").read_text(encoding="utf-8")
+    for part in ("BLEU", "chrF", "copy", "source copied", "nrefs:1|case:mixed", "run directory: runs/tiny"):
+        assert part in report
+    assert json.loads((home / "runs/tiny/report.json").read_text(encoding="utf-8"))["sentences"] == 100
+    assert json.loads((home / "runs/tiny/run.json").read_text(encoding="utf-8"))["status"] == "finished"
+
+
+def test_metrics_are_one_json_object_a_line(home: Path) -> None:
+    lines = [json.loads(line) for line in (home / "runs/tiny/metrics.jsonl").read_text("utf-8").splitlines()]
+    assert lines[-1]["step"] == 40
+    assert {"loss", "learning_rate", "dev_bleu", "dev_perplexity", "tokens_per_second"} <= lines[-1].keys()
+
+
+def test_translate_prints_the_translation_and_nothing_else(home: Path) -> None:
+    done = command("translate", "123", "4567", cwd=home)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_translate_reads_a_file_and_gives_a_line_for_each_line(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"\xef\xbb\xbf123\n\n456\r\n   \n789\xe2\x80\xa80")
+    done = command("translate", "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt", cwd=home)
+    assert (done.returncode, done.stdout) == (0, "")
+    lines = (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n")
+    assert [bool(line) for line in lines] == [True, False, True, False, True, False]
+
+
+def test_translate_reads_stdin_and_agrees_with_the_arguments(home: Path) -> None:
+    piped = command("translate", "--input", "-", cwd=home, input="123\n\n4567\n")
+    typed = command("translate", "123", "", "4567", cwd=home)
+    assert piped.stdout == typed.stdout
+
+
+def test_translate_json_has_text_score_tokens_and_attention(home: Path) -> None:
+    done = command("translate", "--json", "--beam", "2", "12345", "", cwd=home)
+    found, empty = map(json.loads, done.stdout.splitlines())
+    assert found["source_tokens"] == ["1", "2", "3", "4", "5", "</s>"]
+    assert len(found["attention"]) == len(found["target_tokens"])
+    assert found["score"] < 0
+    assert empty == {"text": "", "score": 0.0, "source_tokens": [], "target_tokens": [], "attention": []}
+
+
+def test_a_reader_that_goes_away_ends_translate_quietly(home: Path) -> None:
+    line = f"{sys.executable} -m seq2seq.translate --input - | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; yes 123 | head -5000 | {line}"],
+        cwd=home, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert len(done.stdout.splitlines()) == 1
+    assert done.stderr == ""
+
+
+def test_evaluate_scores_as_sacrebleu_does(home: Path, tmp_path: Path) -> None:
+    done = command("evaluate", "--model", "runs/tiny", "--json", tmp_path / "report.json", "--beam", 1, cwd=home)
+    assert done.returncode == 0, done.stderr
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    pairs = [line.split("\t") for line in (home / "runs/tiny/test.tsv").read_text("utf-8").splitlines()]
+    translated = command("translate", "--beam", 1, "--input", "-", cwd=home, input="".join(f"{s}\n" for s, _ in pairs))
+    expected = sacrebleu.corpus_bleu(translated.stdout.splitlines(), [[t for _, t in pairs]])
+    assert report["model"]["bleu"] == pytest.approx(expected.score)
+    assert report["beam"] == 1
+    assert len(report["samples"]) == 5
+
+
+def test_evaluate_takes_dev_and_any_file(home: Path, digits: Path) -> None:
+    for data in ("dev", digits / "dev.tsv"):
+        done = command("evaluate", "--data", data, cwd=home)
+        assert done.returncode == 0, done.stderr
+        assert f"{data}: 100 sentences" in done.stdout
+
+
+def test_evaluate_says_so_when_a_model_does_not_beat_the_copy_baseline(home: Path) -> None:
+    # After 40 updates the model has learned next to nothing; copying the nearest string does better.
+    done = command("evaluate", cwd=home)
+    assert "does not beat the copy baseline" in done.stdout
+
+
+def test_evaluate_works_without_the_training_text_and_says_what_is_missing(home: Path, tmp_path: Path) -> None:
+    config = home / "runs/tiny/config.yaml"
+    run = tmp_path / "moved"
+    run.mkdir()
+    for path in config.parent.iterdir():
+        (run / path.name).write_bytes(path.read_bytes())
+    (run / "config.yaml").write_text(config.read_text("utf-8").replace("train.tsv", "gone.tsv"), encoding="utf-8")
+    done = command("evaluate", "--model", run, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "no copy baseline: the training text is not here" in done.stdout
+
+
+USER_ERRORS = [
+    (["translate"], "nothing to translate: give TEXT, or --input FILE (- is stdin)"),
+    (["translate", "a", "--input", "b"], "give either TEXT or --input, not both"),
+    (["translate", "a", "--beam", "0"], "'0' is not a whole number from 1 on"),
+    (["translate", "a", "--model", "nowhere"], "nowhere: no run directory"),
+    (["translate", "--input", "none.txt"], "none.txt: no such file"),
+    (["translate", "--input", "."], "is a folder, not a file"),
+    (["translate", "a", "--device", "cuda:99"], "device cuda:99: this machine has none; use device: auto"),
+    (["translate", "a", "--device", "abacus"], "device abacus: unknown"),
+    (["evaluate", "--data", "none.tsv"], "none.tsv"),
+    (["evaluate", "--model", "nowhere"], "nowhere: no run directory"),
+    (["train", "none.yaml"], "none.yaml: no such config file"),
+    (["train", "{yaml}", "--set", "training.max_step=3"], "did you mean max_steps?"),
+    (["train", "{yaml}", "--set", "data.train=none.tsv"], "none.tsv"),
+    (["train", "{yaml}", "--set", "device=cuda:99"], "device cuda:99: this machine has none"),
+    (["train", "{yaml}", "--run", "runs/tiny"], "runs/tiny: exists already; add --resume"),
+    (["train", "{yaml}", "--run", "runs/tiny", "--resume"], "runs/tiny: finished already"),
+    (["train", "{yaml}", "--resume"], "--resume: no unfinished run"),
+    (["config", "--nonsense"], "unrecognized arguments: --nonsense"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), USER_ERRORS, ids=[" ".join(line) for line, _ in USER_ERRORS])
+def test_a_user_error_is_one_line_and_status_two(line: list[str], message: str, home: Path, digits: Path) -> None:
+    done = command(*(part.format(yaml=digits / "digits.yaml") for part in line), cwd=home)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1 or "usage:" in done.stderr
+
+
+def test_debug_shows_the_traceback(home: Path) -> None:
+    assert "Traceback" in command("translate", "a", "--model", "nowhere", "--debug", cwd=home).stderr
+
+
+def test_without_a_run_translate_says_to_train_one(tmp_path: Path) -> None:
+    done = command("translate", "欢迎来北京", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "make train" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_invalid_utf8_is_refused_with_file_and_line(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"123\n4\xff6\n")
+    done = command("translate", "--input", tmp_path / "in.txt", "--output", tmp_path / "out.txt", cwd=home)
+    assert done.returncode == 2
+    assert "in.txt, line 2: not valid UTF-8" in done.stderr
+    assert not (tmp_path / "out.txt").exists(), "no half of an output"
+
+
+def test_a_missing_package_says_which_environment_to_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def main(arguments: object) -> None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    assert cli.run(cli.parser("translate", ""), main, []) == 2
+    assert ". .venv/bin/activate" in capsys.readouterr().err
+
+
+def test_ctrl_c_saves_and_says_how_to_resume(digits: Path, tmp_path: Path) -> None:
+    yaml, sets = digits / "digits.yaml", ["--set", "training.max_steps=100000"]
+    line = [sys.executable, "-m", "seq2seq.train", str(yaml), *sets, "--run", "runs/x"]
+    process = subprocess.Popen(
+        line, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": ""}, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    while not (tmp_path / "runs/x/last.safetensors").exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == cli.INTERRUPTED
+    assert stdout == b""
+    resume = stderr.decode().strip().splitlines()[-1]
+    assert resume.endswith("--run runs/x --resume --set training.max_steps=100000")
+    done = command("train", yaml, "--run", "runs/x", "--resume", "--set", "training.max_steps=501", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "runs/x/metrics.jsonl").read_text("utf-8").splitlines()[-1])["step"] > 500
+
+
+@pytest.mark.parametrize("module", ["train", "evaluate", "translate", "config"])
+def test_help_is_quick_and_complete(module: str, tmp_path: Path) -> None:
+    run = f"runpy.run_module('seq2seq.{module}', run_name='__main__')"
+    code = f"import runpy, sys\nsys.argv = ['x', '--help']\ntry: {run}\nfinally: print('torch' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}
+    )
+    assert f"usage: python -m seq2seq.{module}" in done.stdout
+    assert done.stdout.rstrip().endswith("False"), "torch is not imported to show help"
+
+
+def test_stdin_is_decoded_as_utf8_whatever_the_locale(home: Path) -> None:
+    done = command("translate", "--input", "-", cwd=home, input="１２３\n", env={"LC_ALL": "C", "PYTHONUTF8": "0"})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_translate_streams_in_chunks(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    monkeypatch.setattr(translate, "CHUNK", 2)
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert cli.run(translate.arguments(), translate.main, ["1", "2", "", "4", "5"]) == 0
+    assert shown.getvalue().count("\n") == 5
+
+
+def test_train_has_the_arguments_the_readme_names() -> None:
+    parsed = train.arguments().parse_args(["c.yaml", "--set", "a=1", "--set", "b=2", "--run", "r", "--resume"])
+    assert (parsed.config, parsed.set, parsed.run, parsed.resume) == ("c.yaml", ["a=1", "b=2"], "r", True)
