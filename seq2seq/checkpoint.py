@@ -46,14 +46,22 @@ class RunDirectory:
         """Whether a run was begun here."""
         return (self.path / "run.json").is_file()
 
-    def create(self, config: Config, prepared: Prepared) -> None:
-        """Begin a run: everything but the weights.
+    def refuse_if_used(self) -> None:
+        """See to it that a new run overwrites nothing.
 
         Raises:
             UserError: the directory already holds something.
         """
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise UserError(f"{self.path}: exists already; add --resume to go on with it, or name another --run")
+
+    def create(self, config: Config, prepared: Prepared) -> None:
+        """Begin a run: everything but the weights.
+
+        Raises:
+            UserError: the directory already holds something.
+        """
+        self.refuse_if_used()
         self.path.mkdir(parents=True, exist_ok=True)
         self.write("config.yaml", dump_config(config))
         for side in ("source", "target"):

@@ -38,15 +38,18 @@ def main(arguments: argparse.Namespace) -> int:
     device = choose_device(config.device)
     use_threads(config.threads)
     run = RunDirectory(_run_path(arguments, Path(arguments.config).stem))
-    if run.exists and arguments.resume and run.info()["status"] == "finished":
+    resumes = arguments.resume and run.exists
+    if not resumes:
+        run.refuse_if_used()
+    elif run.info()["status"] == "finished":
         raise UserError(f"{run.path}: finished already; train anew without --resume")
     prepared = prepare(config)
-    if arguments.resume and run.exists:
+    if resumes:
         run.adopt(config)
     else:
         run.create(config, prepared)
     trainer = _trainer(config, prepared, run, device)
-    if arguments.resume and (run.path / "last.safetensors").exists():
+    if resumes and (run.path / "last.safetensors").exists():
         trainer.resume()
     log.info(f"run directory: {run.path}")
     with _stop_on_signal(trainer):
@@ -82,6 +85,7 @@ def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device
     import torch
 
     from seq2seq.data.batching import Batches
+    from seq2seq.data.sampling import SubwordSampler
     from seq2seq.evaluation import dev_bleu
     from seq2seq.model import build_model
     from seq2seq.training.trainer import Trainer
@@ -89,7 +93,9 @@ def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device
     source, target = prepared.tokenizer("source"), prepared.tokenizer("target")
     torch.manual_seed(config.seed)
     model = build_model(config, source.size, target.size).to(device)
-    train = Batches(prepared.store("train"), config.training.batch_tokens, config.seed)
+    alphas = config.tokenizer.source.sampling_alpha, config.tokenizer.target.sampling_alpha
+    sampler = SubwordSampler(prepared.pairs("train"), source, target, *alphas, config.seed) if any(alphas) else None
+    train = Batches(prepared.store("train"), config.training.batch_tokens, config.seed, sampler)
     dev = Batches(prepared.store("dev"), 4 * config.training.batch_tokens)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     log.info(

@@ -1,20 +1,17 @@
 """Shapes are checked while tests run: each signature of seq2seq.model is enforced by jaxtyping and beartype."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from jaxtyping import install_import_hook
 
+from tests.helpers import ROOT, command
+
 install_import_hook("seq2seq.model", "beartype.beartype")
 
-ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 
 
@@ -73,14 +70,6 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_tsv(folder / f"{part}.tsv", chosen)
     (folder / "digits.yaml").write_text(DIGITS.format(folder=folder.as_posix()), encoding="utf-8")
     return folder
-
-
-def command(module: str, *arguments: object, cwd: Path, **more: Any) -> subprocess.CompletedProcess[str]:
-    """Run `python -m seq2seq.MODULE ARGUMENTS` in a folder, as a user would."""
-    kept = {key: value for key, value in os.environ.items() if key != "SEQ2SEQ_MODEL"}
-    environment = {**kept, "PYTHONPATH": str(ROOT), **more.pop("env", {})}
-    line = [sys.executable, "-m", f"seq2seq.{module}", *map(str, arguments)]
-    return subprocess.run(line, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=300, **more)
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
-from conftest import ROOT, command
 
 from seq2seq import cli, train, translate
+from tests.helpers import ROOT, command
 
 
 def test_training_reports_on_test_beside_two_baselines_and_names_the_run(home: Path) -> None:

@@ -8,8 +8,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seq2seq.data.sampling import SubwordSampler
 from seq2seq.data.store import ParallelStore
 from seq2seq.data.tokenizer import BOS, EOS, PAD
+
+Ids = Sequence[int] | NDArray[np.int32]
 
 
 class Batch(NamedTuple):
@@ -27,7 +30,7 @@ class Batch(NamedTuple):
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
 
-def pad(sentences: Sequence[Sequence[int] | NDArray[np.int32]], before: int | None, after: int | None) -> Tensor:
+def pad(sentences: Sequence[Ids], before: int | None, after: int | None) -> Tensor:
     """Ids of sentences as one (B S) int64 tensor, with an id put before and after each, padded at the end."""
     extra = (before is not None) + (after is not None)
     out = np.full((len(sentences), max(map(len, sentences), default=0) + extra), PAD, dtype=np.int64)
@@ -41,7 +44,7 @@ def pad(sentences: Sequence[Sequence[int] | NDArray[np.int32]], before: int | No
     return torch.from_numpy(out)
 
 
-def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
+def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
     """A Batch from the ids of both sides, without special ids."""
     return Batch(pad(sources, None, EOS), pad(targets, BOS, None), pad(targets, None, EOS))
 
@@ -66,10 +69,13 @@ class Batches:
         store: the corpus as ids.
         budget: tokens in a batch at most, padding included, on its longer side.
         seed: of the order; None: by length, the same in each epoch (dev and test).
+        sampler: segments the text anew in each epoch; the budget still counts the ids of the store.
     """
 
-    def __init__(self, store: ParallelStore, budget: int, seed: int | None = None) -> None:
-        self.store, self.budget, self.seed = store, budget, seed
+    def __init__(
+        self, store: ParallelStore, budget: int, seed: int | None = None, sampler: SubwordSampler | None = None
+    ) -> None:
+        self.store, self.budget, self.seed, self.sampler = store, budget, seed, sampler
         # One more for </s> (source) or <s> (target).
         self.source_lengths = store.source.lengths + 1
         self.target_lengths = store.target.lengths + 1
@@ -83,7 +89,7 @@ class Batches:
         order = order[np.lexsort((self.source_lengths[order], self.target_lengths[order]))]
         groups = group(np.maximum(self.source_lengths, self.target_lengths), order, self.budget)
         if random is not None:
-            random.shuffle(groups)  # type: ignore[arg-type]  # a list of arrays of different lengths
+            random.shuffle(groups)
         return groups
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
@@ -93,6 +99,9 @@ class Batches:
 
     def batch(self, epoch: int, rows: NDArray[np.int64]) -> Batch:
         """The batch of the given pairs."""
+        if self.sampler is not None:
+            sampled = [self.sampler.sample(epoch, int(row)) for row in rows]
+            return make_batch([source for source, _ in sampled], [target for _, target in sampled])
         return make_batch([self.store.source[row] for row in rows], [self.store.target[row] for row in rows])
 
     def padding_share(self) -> float:

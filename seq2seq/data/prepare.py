@@ -129,7 +129,10 @@ def _write(place: Path, config: Config, raw: dict[str, list[Pair] | None]) -> No
 
 def _parts(config: Config, raw: dict[str, list[Pair] | None], messages: list[str]) -> dict[str, list[Pair]]:
     data = config.data
-    messages.extend(line for line in map(provenance, {data.train, data.dev, data.test} - {None}) if line)
+    for spec in (data.train, data.dev, data.test):
+        origin = provenance(spec) if spec is not None else None
+        if origin and origin not in messages:
+            messages.append(origin)
     train, report = clean(raw["train"] or [], data.cleaning)
     messages.append(f"cleaning: {report}")
     if not train:

@@ -47,7 +47,11 @@ class Decoder(nn.Module):
         self.before = settings.attend == "before"
         self.input_feeding = settings.input_feeding
         reprojected = hidden if self.before else features
-        self.embedding = TokenEmbedding(vocabulary_size, embedded, settings.embedding_dropout, settings.word_dropout)
+        # A tied table is also the output layer, where larger weights would start with a loss far above a uniform guess.
+        std = 0.25 if settings.tie_embeddings else 1.0
+        self.embedding = TokenEmbedding(
+            vocabulary_size, embedded, settings.embedding_dropout, settings.word_dropout, std
+        )
         self.initial = nn.Linear(memory_size, hidden * settings.layers) if settings.initial_state == "encoder" else None
         fed = reprojected if self.before or self.input_feeding else 0
         self.recurrent = Recurrent(settings.cell, embedded + fed, hidden, settings.layers, settings.dropout)

@@ -14,7 +14,7 @@ class Encoder(nn.Module):
     def __init__(self, settings: schema.Encoder, vocabulary_size: int) -> None:
         super().__init__()
         self.embedding = TokenEmbedding(
-            vocabulary_size, settings.embedding_size, settings.embedding_dropout, settings.word_dropout
+            vocabulary_size, settings.embedding_size, settings.embedding_dropout, settings.word_dropout, std=1.0
         )
         self.recurrent = Recurrent(
             settings.cell,

@@ -16,7 +16,7 @@ from seq2seq.data.tokenizer import BOS, EOS, PAD
 def store() -> ParallelStore:
     random = np.random.default_rng(1)
     source = [random.integers(4, 50, size=random.integers(1, 30)).tolist() for _ in range(300)]
-    target = [random.integers(4, 50, size=max(1, len(s) + random.integers(-3, 4))).tolist() for s in source]
+    target = [random.integers(4, 50, size=max(1, len(s) + int(random.integers(-3, 4)))).tolist() for s in source]
     return ParallelStore(TokenStore.of(source), TokenStore.of(target))
 
 

@@ -37,5 +37,7 @@ def test_chinese_does_not_begin_with_a_blank_and_english_does(kind: TokenizerKin
 
 def test_settings_that_sentencepiece_refuses_are_one_line() -> None:
     with pytest.raises(UserError, match=r"^tokenizer\.target: SentencePiece cannot learn") as error:
-        train_tokenizer(["\u200b", "\u200b"], Tokenizer(character_coverage=0.9), "zh", "target")
+        train_tokenizer(
+            ["\u200b", "\u200b"], Tokenizer().model_copy(update={"character_coverage": 0.9}), "zh", "target"
+        )
     assert "\n" not in str(error.value)

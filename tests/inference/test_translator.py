@@ -18,7 +18,12 @@ ORDERS = {"before": "before", "after": "after", "feeding": "after"}
 
 
 def untrained(cell: str, kind: str, order: str) -> Translator:
-    sets = {"encoder.cell": cell, "decoder.cell": cell, "attention.kind": kind, "decoder.attend": ORDERS[order]}
+    sets: dict[str, object] = {
+        "encoder.cell": cell,
+        "decoder.cell": cell,
+        "attention.kind": kind,
+        "decoder.attend": ORDERS[order],
+    }
     sets |= {"decoder.input_feeding": str(order == "feeding").lower(), "encoder.layers": 2, "decoder.layers": 2}
     sets |= {"encoder.hidden_size": 16, "decoder.hidden_size": 24, "search.batch_tokens": 60}
     config = parse_config("", [f"{key}={value}" for key, value in sets.items()])

@@ -1,6 +1,7 @@
 """The whole model: every cell, kind and order."""
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
@@ -36,7 +37,7 @@ def tiny(cell: str = "gru", kind: str = "additive", order: str = "after", layers
     return parse_config("", [f"{key}={value}" for key, value in sets.items()])
 
 
-def built(*args: str, **kwargs: str) -> Seq2Seq:
+def built(*args: Any, **kwargs: Any) -> Seq2Seq:
     return build_model(tiny(*args, **kwargs), VOCABULARY, VOCABULARY).eval()
 
 

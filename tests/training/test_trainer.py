@@ -9,7 +9,7 @@ import torch
 
 from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config, load_config
-from seq2seq.data.batching import Batches
+from seq2seq.data.batching import Batch, Batches
 from seq2seq.data.prepare import Prepared, prepare
 from seq2seq.model import Seq2Seq, build_model
 from seq2seq.training import trainer as module
@@ -44,7 +44,7 @@ class Case:
 def stop_at(trainer: Trainer, step: int) -> None:
     update = trainer.update
 
-    def stopping(batch: module.Batch) -> None:
+    def stopping(batch: Batch) -> None:
         update(batch)
         trainer.stop_requested = trainer.state.step == step
 
