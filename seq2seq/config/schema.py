@@ -74,6 +74,8 @@ class Data(Section):
 
     train: CorpusSpec = "hsk"
     """Training text: a path, {source, target}, or one of the named corpora: hsk, tatoeba."""
+    extra: list[CorpusSpec] = []
+    """More training text, learned from but not split; pairs that share a side with dev or test are left out."""
     dev: CorpusSpec | None = None
     """Text that chooses the best checkpoint; null splits it off from train."""
     test: CorpusSpec | None = None

@@ -14,7 +14,7 @@ from seq2seq.config.schema import CorpusSpec
 from seq2seq.data.cleaning import clean, normalize
 from seq2seq.data.corpus import Pair, provenance, read_pairs
 from seq2seq.data.files import write_text
-from seq2seq.data.splitting import overlap, split
+from seq2seq.data.splitting import apart, overlap, split
 from seq2seq.data.store import ParallelStore, TokenStore
 from seq2seq.data.tokenizer import TextTokenizer, load_tokenizer, train_tokenizer
 from seq2seq.errors import UserError
@@ -54,7 +54,9 @@ def prepare(config: Config, directory: Path = Path("data")) -> Prepared:
     Raises:
         UserError: a corpus is missing, damaged, or empty after cleaning.
     """
-    raw = {part: _read(config, part, directory) for part in ("train", "dev", "test")}
+    data = config.data
+    specs = {"train": [data.train], "extra": data.extra, "dev": [data.dev], "test": [data.test]}
+    raw = {key: _read(config, key, [spec for spec in given if spec], directory) for key, given in specs.items()}
     place = directory / "prepared" / _digest(config, raw)
     if not place.is_dir():
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -83,28 +85,28 @@ def encode(pairs: Sequence[Pair], source: TextTokenizer, target: TextTokenizer) 
     )
 
 
-def _read(config: Config, part: str, directory: Path) -> list[Pair] | None:
-    spec: CorpusSpec | None = getattr(config.data, part)
-    if spec is None:
-        return None
-    pairs = list(read_pairs(spec, config.data.source_language, config.data.target_language, directory))
-    if not any(pair.source.strip() and pair.target.strip() for pair in pairs):
-        raise UserError(f"data.{part}: {spec} holds no sentence pair; give a file with source<TAB>target lines")
-    return pairs
+def _read(config: Config, key: str, specs: Iterable[CorpusSpec], directory: Path) -> list[Pair]:
+    read: list[Pair] = []
+    for spec in specs:
+        pairs = list(read_pairs(spec, config.data.source_language, config.data.target_language, directory))
+        if not any(pair.source.strip() and pair.target.strip() for pair in pairs):
+            raise UserError(f"data.{key}: {spec} holds no sentence pair; give a file with source<TAB>target lines")
+        read += pairs
+    return read
 
 
-def _digest(config: Config, raw: dict[str, list[Pair] | None]) -> str:
+def _digest(config: Config, raw: dict[str, list[Pair]]) -> str:
     settings = config.model_dump(include={"data": True, "tokenizer": True, "seed": True})
     for side in settings["tokenizer"].values():
         del side["sampling_alpha"]  # decided anew at each epoch, not at preparation
     digest = hashlib.sha256(json.dumps([FORMAT, settings], sort_keys=True).encode())
     for part, pairs in raw.items():
-        for pair in pairs or ():
+        for pair in pairs:
             digest.update(f"{part}\t{pair.source}\t{pair.target}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def _write(place: Path, config: Config, raw: dict[str, list[Pair] | None]) -> None:
+def _write(place: Path, config: Config, raw: dict[str, list[Pair]]) -> None:
     messages: list[str] = []
     parts = _parts(config, raw, messages)
     tokenizers = {
@@ -127,20 +129,20 @@ def _write(place: Path, config: Config, raw: dict[str, list[Pair] | None]) -> No
     write_text(place / "log.txt", "".join(f"{message}\n" for message in messages))
 
 
-def _parts(config: Config, raw: dict[str, list[Pair] | None], messages: list[str]) -> dict[str, list[Pair]]:
+def _parts(config: Config, raw: dict[str, list[Pair]], messages: list[str]) -> dict[str, list[Pair]]:
     data = config.data
-    for spec in (data.train, data.dev, data.test):
+    for spec in (data.train, *data.extra, data.dev, data.test):
         origin = provenance(spec) if spec is not None else None
         if origin and origin not in messages:
             messages.append(origin)
-    train, report = clean(raw["train"] or [], data.cleaning)
+    train, report = clean(raw["train"], data.cleaning)
     messages.append(f"cleaning: {report}")
     if not train:
         raise UserError(f"data.train: cleaning leaves nothing of {data.train}: {report}")
-    held_out = {part: normalized(raw[part] or [], data.cleaning.normalize) for part in ("dev", "test")}
+    held_out = {part: normalized(raw[part], data.cleaning.normalize) for part in ("dev", "test")}
     default = min(1000, max(100, len(train) // 20))
-    dev_size = 0 if raw["dev"] is not None else data.dev_size or default
-    test_size = 0 if raw["test"] is not None else data.test_size or data.dev_size or default
+    dev_size = 0 if raw["dev"] else data.dev_size or default
+    test_size = 0 if raw["test"] else data.test_size or data.dev_size or default
     if dev_size or test_size:
         parts = split(train, dev_size, test_size, config.seed)
         train = parts.train
@@ -153,6 +155,11 @@ def _parts(config: Config, raw: dict[str, list[Pair] | None], messages: list[str
                 f"warning: {shared:,} of {len(pairs):,} {part} pairs share a side with a training pair; "
                 f"figures measured on them flatter the model"
             )
+    if raw["extra"]:
+        extra, report = clean(raw["extra"], data.cleaning)
+        extra = apart(extra, [*held_out["dev"], *held_out["test"]])
+        messages.append(f"extra: {report}, {len(extra):,} of them apart from dev and test")
+        train += extra
     return {"train": train, **held_out}
 
 

@@ -72,8 +72,14 @@ _INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
 
 def overlap(train: Iterable[Pair], held_out: Iterable[Pair]) -> int:
     """Number of pairs of `held_out` that share the `side_key` of their source or target with a pair of `train`."""
-    known = {key for pair in train for key in _keys(pair)}
-    return sum(any(key in known for key in _keys(pair)) for pair in held_out)
+    held_out = list(held_out)
+    return len(held_out) - len(apart(held_out, train))
+
+
+def apart(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
+    """The pairs that share the `side_key` of neither their source nor their target with one of `others`."""
+    known = {key for pair in others for key in _keys(pair)}
+    return [pair for pair in pairs if not any(key in known for key in _keys(pair))]
 
 
 def _keys(pair: Pair) -> list[tuple[int, str]]:
