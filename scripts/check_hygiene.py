@@ -23,7 +23,9 @@ PRINTING = {
     "seq2seq/translate.py",
 }
 # In pieces, so that this file does not find itself.
-LEFTOVERS = re.compile(r"\b(TO" r"DO|FIX" r"ME)\b|\bimport (pdb|ipdb)\b|\bi?pdb\.set_" r"trace\b|\bbreak" r"point\(")
+LEFTOVERS = re.compile(
+    r"\b(TO" r"DO|FIX" r"ME)\b|\bimport (pdb|ipdb)\b|\bi?pdb\.set_" r"trace\b|\bbreak" r"point\(|@" r"@[A-Z]"
+)
 
 
 def listed_files(root: Path) -> list[Path]:

@@ -13,8 +13,9 @@ report.json            the final evaluation
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -62,19 +63,23 @@ class RunDirectory:
             UserError: the directory already holds something.
         """
         self.refuse_if_used()
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.write("config.yaml", dump_config(config))
-        for side in ("source", "target"):
-            prepared.tokenizer(side).save(self.path, side)
-        for part in ("dev", "test"):
-            shutil.copyfile(prepared.text_path(part), self.path / f"{part}.tsv")
-        self.write_info(status="running")
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent) as temporary:
+            new = RunDirectory(Path(temporary) / "run")
+            new.path.mkdir()
+            new.write("config.yaml", dump_config(config))
+            for side in ("source", "target"):
+                prepared.tokenizer(side).save(new.path, side)
+            for part in ("dev", "test"):
+                shutil.copyfile(prepared.text_path(part), new.path / f"{part}.tsv")
+            new.write_info(status="running", prepared=prepared.directory.name)
+            new.path.replace(self.path)
 
-    def adopt(self, config: Config) -> None:
+    def adopt(self, config: Config, prepared: Prepared) -> None:
         """Go on with a changed configuration, where a run that is under way can take the change.
 
         Raises:
-            UserError: the change is one of model, tokenizer or data.
+            UserError: the change is one of model, tokenizer or data, or the text itself has changed.
         """
         begun, now = self.config().model_dump(), config.model_dump()
         for key in begun.keys() - CHANGEABLE:
@@ -83,7 +88,14 @@ class RunDirectory:
                     f"{self.path}: {key} is not what the run was begun with; only {', '.join(CHANGEABLE)} "
                     f"may change on resume: start a new run for the rest"
                 )
+        if self.info().get("prepared") != prepared.directory.name:
+            raise UserError(f"{self.path}: the corpus is not the one the run was begun with; start a new run")
         self.write("config.yaml", dump_config(config))
+
+    def prepared(self, directory: Path = Path("data")) -> Prepared | None:
+        """The corpus the run was begun with, where it is still prepared here."""
+        prepared = Prepared(directory / "prepared" / str(self.info().get("prepared")))
+        return prepared if prepared.is_complete() else None
 
     def info(self) -> dict[str, Any]:
         """What run.json says.
@@ -155,14 +167,28 @@ class RunDirectory:
         except (SafetensorError, OSError) as error:
             raise UserError(f"{path}: damaged or no safetensors file ({error})") from None
 
-    def load_model(self, device: torch.device) -> Seq2Seq:
-        """The model that did best on dev, ready to translate."""
+    def load(self, device: torch.device) -> "LoadedRun":
+        """The model that did best on dev, ready to translate, with all it needs.
+
+        Raises:
+            UserError: this is no run, it has no model yet, or a file is damaged.
+        """
+        self.info()
         config = self.config()
         source, target = self.tokenizers()
         model = build_model(config, source.size, target.size)
         weights, _ = self.load_tensors("best")
         load_weights(model, weights, self.path / "best.safetensors")
-        return model.to(device).eval()
+        return LoadedRun(config, source, target, model.to(device).eval())
+
+
+class LoadedRun(NamedTuple):
+    """What translating needs."""
+
+    config: Config
+    source: TextTokenizer
+    target: TextTokenizer
+    model: Seq2Seq
 
 
 def load_weights(model: Seq2Seq, weights: dict[str, Tensor], origin: Path) -> None:
@@ -189,20 +215,32 @@ def find_run(model: str | None) -> RunDirectory:
         run = RunDirectory(Path(model))
         run.info()
         return run
-    newest = max(finished_runs(), default=None)
-    if newest is None:
+    finished = [(info.get("finished", 0.0), run) for info, run in runs("*") if info.get("status") == "finished"]
+    if not finished:
         raise UserError(f"no finished run under {RUNS}/: train one with `make train`, or name one with --model DIR")
-    return RunDirectory(newest[1])
+    return max(finished, key=lambda each: each[0])[1]
 
 
-def finished_runs() -> list[tuple[float, Path]]:
-    """(time it finished, directory) of each finished run under runs/."""
+def find_unfinished(name: str) -> RunDirectory:
+    """The run of configs/NAME.yaml that was begun last and not finished.
+
+    Raises:
+        UserError: there is none.
+    """
+    stamp = "[0-9]" * 8 + "-" + "[0-9]" * 6
+    unfinished = [run for info, run in runs(f"{name}-{stamp}") if info.get("status") == "running"]
+    if not unfinished:
+        raise UserError(f"--resume: no unfinished run {RUNS}/{name}-*; name it with --run DIR")
+    return max(unfinished, key=lambda run: run.path.name)
+
+
+def runs(pattern: str) -> list[tuple[dict[str, Any], RunDirectory]]:
+    """What run.json says, and the run, of each readable run under runs/ whose name fits the pattern."""
     found = []
-    for path in RUNS.glob("*/run.json"):
+    for path in RUNS.glob(f"{pattern}/run.json"):
+        run = RunDirectory(path.parent)
         try:
-            info = RunDirectory(path.parent).info()
+            found.append((run.info(), run))
         except UserError:
             continue
-        if info.get("status") == "finished":
-            found.append((float(info.get("finished", 0.0)), path.parent))
     return found

@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from seq2seq.errors import UserError
 
@@ -12,9 +13,16 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C (128 + SIGINT)."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message}; see --help\n")
+
+
 def parser(module: str, description: str) -> argparse.ArgumentParser:
     """An argument parser for `python -m seq2seq.MODULE`."""
-    made = argparse.ArgumentParser(prog=f"python -m seq2seq.{module}", description=description, allow_abbrev=False)
+    made = _Parser(prog=f"python -m seq2seq.{module}", description=description, allow_abbrev=False)
     made.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return made
 
@@ -43,6 +51,10 @@ def run(
         # The reader has gone (`| head -1`): no more output, no complaint at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # Whatever the system refuses: a full disk, a folder that may not be written, a file in a folder's place.
+        where = f"{error.filename}: " if error.filename else ""
+        return _fail(made.prog, f"{where}{error.strerror or error}", parsed.debug)
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -4,6 +4,7 @@ import argparse
 import datetime
 import logging
 import os
+import shlex
 import signal
 import sys
 import time
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 def main(arguments: argparse.Namespace) -> int:
     """Train as the configuration says, then evaluate the best checkpoint on test."""
-    from seq2seq.checkpoint import RunDirectory
+    from seq2seq.checkpoint import RUNS
     from seq2seq.config import load_config
     from seq2seq.data.prepare import prepare
     from seq2seq.devices import choose_device, use_threads
@@ -37,48 +38,45 @@ def main(arguments: argparse.Namespace) -> int:
     config = load_config(arguments.config, arguments.set)
     device = choose_device(config.device)
     use_threads(config.threads)
-    run = RunDirectory(_run_path(arguments, Path(arguments.config).stem))
-    resumes = arguments.resume and run.exists
-    if not resumes:
-        run.refuse_if_used()
-    elif run.info()["status"] == "finished":
-        raise UserError(f"{run.path}: finished already; train anew without --resume")
+    run = _run_directory(arguments)
     prepared = prepare(config)
-    if resumes:
-        run.adopt(config)
+    if arguments.resume:
+        run.adopt(config, prepared)
     else:
         run.create(config, prepared)
     trainer = _trainer(config, prepared, run, device)
-    if resumes and (run.path / "last.safetensors").exists():
+    if arguments.resume and (run.path / "last.safetensors").exists():
         trainer.resume()
     log.info(f"run directory: {run.path}")
     with _stop_on_signal(trainer):
         finished = trainer.fit()
     if not finished:
-        command = f"{_python()} -m seq2seq.train {arguments.config} --run {run.path} --resume"
-        log.info("stopped and saved; go on with: " + " ".join([command, *(f"--set {each}" for each in arguments.set)]))
+        sets = [part for each in arguments.set for part in ("--set", each)]
+        command = ["-m", "seq2seq.train", arguments.config, "--run", str(run.path), "--resume", *sets]
+        log.info(f"stopped and saved; go on with: {_python()} {shlex.join(command)}")
         return cli.INTERRUPTED
-    run.write_info(status="finished", finished=time.time())
     report = evaluate_run(run, "test", device)
     run.write_json("report.json", report.to_json())
+    run.write_info(status="finished", finished=time.time())
     print(report.to_text())
     print(f"run directory: {run.path}")
-    print(f'translate with: {_python()} -m seq2seq.translate "..."')
+    model = "" if run.path.parent == RUNS else shlex.join(["--model", str(run.path)]) + " "
+    print(f'translate with: {_python()} -m seq2seq.translate {model}"..."')
     return 0
 
 
-def _run_path(arguments: argparse.Namespace, name: str) -> Path:
-    from seq2seq.checkpoint import RUNS, RunDirectory
+def _run_directory(arguments: argparse.Namespace) -> "RunDirectory":
+    from seq2seq.checkpoint import RUNS, RunDirectory, find_unfinished
 
-    if arguments.run:
-        return Path(arguments.run)
-    if arguments.resume:
-        begun = [path.parent for path in RUNS.glob(f"{name}-*/run.json")]
-        unfinished = [path for path in begun if RunDirectory(path).info()["status"] == "running"]
-        if not unfinished:
-            raise UserError(f"--resume: no unfinished run {RUNS}/{name}-*; name it with --run DIR")
-        return max(unfinished, key=lambda path: (path / "run.json").stat().st_mtime)
-    return RUNS / f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    name = Path(arguments.config).stem
+    if not arguments.resume:
+        run = RunDirectory(Path(arguments.run or RUNS / f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"))
+        run.refuse_if_used()
+        return run
+    run = RunDirectory(Path(arguments.run)) if arguments.run else find_unfinished(name)
+    if run.info().get("status") == "finished":
+        raise UserError(f"{run.path}: finished already; train anew without --resume")
+    return run
 
 
 def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device: "torch.device") -> "Trainer":
@@ -125,7 +123,10 @@ def _stop_on_signal(trainer: "Trainer") -> Iterator[None]:
 
 def _python() -> str:
     """The interpreter as a person would type it here."""
-    here = os.path.relpath(sys.executable)
+    try:
+        here = os.path.relpath(sys.executable)
+    except ValueError:  # another drive, on Windows
+        return sys.executable
     return sys.executable if here.startswith("..") else here
 
 

@@ -21,7 +21,7 @@ LAYERS = [
     ["checkpoint"],
     ["training"],
     ["inference"],
-    ["evaluation", "baselines"],
+    ["evaluation"],
     ["cli"],
     ["train", "evaluate", "translate"],
 ]

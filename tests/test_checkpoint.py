@@ -9,7 +9,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from seq2seq.checkpoint import RunDirectory, find_run
+from seq2seq.checkpoint import RunDirectory, find_run, find_unfinished
+from seq2seq.data.prepare import Prepared
 from seq2seq.errors import UserError
 from seq2seq.inference.translator import Translator
 
@@ -40,12 +41,6 @@ def test_saved_tensors_come_back_equal_with_their_metadata(tmp_path: Path) -> No
     loaded, metadata = run.load_tensors("x")
     assert metadata == {"step": "3"}
     assert all(torch.equal(loaded[key], value) for key, value in tensors.items()) and loaded.keys() == tensors.keys()
-
-
-def test_a_run_of_another_device_loads_on_the_cpu(run: RunDirectory) -> None:
-    # Weights carry no device: what was saved from any device is read to the CPU.
-    assert {value.device.type for value in run.load_tensors("best")[0].values()} == {"cpu"}
-    assert next(Translator.load(run.path, "cpu").model.parameters()).device.type == "cpu"
 
 
 class Bomb:
@@ -95,7 +90,7 @@ def test_a_run_of_an_unknown_format_is_refused(run: RunDirectory) -> None:
 def test_a_directory_in_use_is_not_overwritten(run: RunDirectory) -> None:
     before = sorted(path.name for path in run.path.iterdir())
     with pytest.raises(UserError, match="exists already; add --resume"):
-        run.create(run.config(), None)  # type: ignore[arg-type]  # refused before it is looked at
+        run.create(run.config(), Prepared(run.path))
     assert sorted(path.name for path in run.path.iterdir()) == before
 
 
@@ -118,3 +113,32 @@ def test_the_newest_finished_run_is_found(run: RunDirectory, tmp_path: Path, mon
     assert find_run("runs/new").path == Path("runs/new"), "--model goes before SEQ2SEQ_MODEL"
     with pytest.raises(UserError, match="no run directory"):
         find_run("runs/none")
+
+
+def test_only_what_may_change_changes_on_resume(run: RunDirectory) -> None:
+    config, prepared = run.config(), Prepared(Path("data/prepared") / run.info()["prepared"])
+    faster = config.model_copy(update={"training": config.training.model_copy(update={"learning_rate": 0.1})})
+    run.adopt(faster, prepared)
+    assert run.config().training.learning_rate == 0.1
+    with pytest.raises(UserError, match="encoder is not what the run was begun with"):
+        run.adopt(config.model_copy(update={"encoder": config.encoder.model_copy(update={"layers": 2})}), prepared)
+    with pytest.raises(UserError, match="the corpus is not the one the run was begun with"):
+        run.adopt(config, Prepared(Path("data/prepared/another")))
+
+
+def test_the_newest_unfinished_run_of_exactly_this_name_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, info in (
+        ("a-20260101-000000", {"format": 1, "status": "running"}),
+        ("a-20260102-000000", {"format": 1, "status": "running"}),
+        ("a-20260103-000000", {"format": 1, "status": "finished"}),
+        ("a-20260104-000000", {"format": 7}),
+        ("a-b-20260105-000000", {"format": 1, "status": "running"}),
+    ):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "run.json").write_text(json.dumps(info), encoding="utf-8")
+    assert find_unfinished("a").path.name == "a-20260102-000000"
+    with pytest.raises(UserError, match="no unfinished run"):
+        find_unfinished("c")

@@ -3,17 +3,17 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 
 from seq2seq import cli
 from seq2seq.config import Config
+from seq2seq.data.files import write_text
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the schema, or write it to a file."""
     schema = json.dumps(Config.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
     if arguments.output:
-        Path(arguments.output).write_text(schema, encoding="utf-8", newline="\n")
+        write_text(arguments.output, schema)
     else:
         print(schema, end="")
 

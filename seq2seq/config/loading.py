@@ -4,7 +4,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -134,7 +134,7 @@ def _describe(error: ValidationError, document: Any, lines: Lines, given: dict[t
     value = document
     for part in fault["loc"]:
         # A union's branch name is part of pydantic's location but not of the YAML.
-        if isinstance(value, dict) and part in value:
+        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int)):
             path.append(str(part))
             value = value[part]
     dotted = ".".join(path)
@@ -164,12 +164,19 @@ def _where(keys: tuple[str, ...], lines: Lines, given: dict[tuple[str, ...], str
 
 
 def _fields_at(path: list[str]) -> list[str]:
+    """Keys known below a path of the configuration; a number in it is a place in a list."""
     model: Any = Config
     for key in path:
-        annotation = model.model_fields[key].annotation
-        options = [annotation, *getattr(annotation, "__args__", ())]
-        model = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
+        if not key.isdigit():
+            model = _section(model.model_fields[key].annotation)
     return list(model.model_fields)
+
+
+def _section(annotation: Any) -> Any:
+    """The section within an annotation such as `str | FilePair` or a list of those."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _section(inner))), None)
 
 
 def _kind(value: Any) -> str:

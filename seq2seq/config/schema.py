@@ -103,9 +103,15 @@ class Tokenizer(Section):
     """Share of the characters that subwords must cover (unigram and bpe)."""
     min_frequency: Count = 1
     """Rarer words or characters become <unk> (words and characters)."""
-    sampling_alpha: Annotated[float, Field(ge=0.0, le=2.0)] = 0.0
+    sampling_alpha: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Subword regularisation in training: with unigram (Kudo 2018) the smaller, the more varied, 0.1 to 0.5 are usual;
     with bpe (BPE-dropout, Provilkov 2020) the chance to leave out a merge, 0.1 is usual; 0: off."""
+
+    @model_validator(mode="after")
+    def _sampling_needs_subwords(self) -> Self:
+        if self.sampling_alpha and self.kind not in ("unigram", "bpe"):
+            raise ValueError(f"sampling_alpha goes with kind: unigram or bpe, not {self.kind}; set it to 0")
+        return self
 
 
 class Tokenizers(Section):
@@ -133,7 +139,7 @@ class Encoder(Section):
     embedding_dropout: Fraction = 0.2
     """Dropout on the embeddings."""
     dropout: Fraction = 0.2
-    """Dropout between layers and on the outputs."""
+    """Dropout between layers."""
     word_dropout: Fraction = 0.0
     """Share of source tokens replaced by <unk> in training (Gal & Ghahramani 2016)."""
 

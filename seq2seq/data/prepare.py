@@ -21,6 +21,8 @@ from seq2seq.errors import UserError
 
 log = logging.getLogger(__name__)
 
+PARTS = ("train", "dev", "test")
+SIDES = ("source", "target")
 FORMAT = 1
 """Raised when the prepared files change, so that older ones are made again."""
 
@@ -30,6 +32,11 @@ class Prepared:
     """A prepared corpus on disk."""
 
     directory: Path
+
+    def is_complete(self) -> bool:
+        """Whether it was made, and nothing of it was deleted."""
+        stores = (f"{part}.{side}.{array}.npy" for part in PARTS for side in SIDES for array in ("ids", "offsets"))
+        return all((self.directory / name).is_file() for name in ("log.txt", *(f"{p}.tsv" for p in PARTS), *stores))
 
     def store(self, part: str) -> ParallelStore:
         """Ids of `train`, `dev` or `test`."""
@@ -58,7 +65,8 @@ def prepare(config: Config, directory: Path = Path("data")) -> Prepared:
     specs = {"train": [data.train], "extra": data.extra, "dev": [data.dev], "test": [data.test]}
     raw = {key: _read(config, key, [spec for spec in given if spec], directory) for key, given in specs.items()}
     place = directory / "prepared" / _digest(config, raw)
-    if not place.is_dir():
+    if not Prepared(place).is_complete():
+        shutil.rmtree(place, ignore_errors=True)
         place.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
         try:
@@ -149,6 +157,8 @@ def _parts(config: Config, raw: dict[str, list[Pair]], messages: list[str]) -> d
         held_out["dev"] = held_out["dev"] or parts.dev
         held_out["test"] = held_out["test"] or parts.test
     for part, pairs in held_out.items():
+        if not pairs:
+            raise UserError(f"data.{part}: {getattr(data, part)} holds no sentence pair to measure on")
         shared = overlap(train, pairs)
         if shared:
             messages.append(

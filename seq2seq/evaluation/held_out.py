@@ -9,7 +9,7 @@ from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config
 from seq2seq.data.batching import Batches
 from seq2seq.data.corpus import Pair, read_pairs
-from seq2seq.data.prepare import Prepared, encode, normalized, prepare
+from seq2seq.data.prepare import Prepared, encode, normalized
 from seq2seq.errors import UserError
 from seq2seq.evaluation.baselines import copy_baseline
 from seq2seq.evaluation.report import Report, Sample
@@ -55,7 +55,8 @@ def evaluate_run(run: RunDirectory, data: str, device: torch.device, beam: int |
     translations = [each.text for each in translator.translate(sources, beam=beam)]
     batches = Batches(encode(pairs, translator.source, translator.target), 4 * config.training.batch_tokens)
     language = config.data.target_language
-    copies, copy_missing = _copies(config, sources)
+    prepared = run.prepared()
+    copies = None if prepared is None else copy_baseline(prepared.pairs("train"), sources)
     samples = map(Sample, sources, references, translations)
     return Report(
         data=data,
@@ -66,7 +67,6 @@ def evaluate_run(run: RunDirectory, data: str, device: torch.device, beam: int |
         copy=None if copies is None else score(copies, references, language),
         source_copied=score(sources, references, language),
         samples=_spread(list(samples), SAMPLES),
-        copy_missing=copy_missing,
     )
 
 
@@ -79,13 +79,6 @@ def _pairs(run: RunDirectory, config: Config, data: str) -> list[Pair]:
     if not pairs:
         raise UserError(f"{data}: holds no sentence pair to measure on")
     return pairs
-
-
-def _copies(config: Config, sources: Sequence[str]) -> tuple[list[str] | None, str]:
-    try:
-        return copy_baseline(prepare(config).pairs("train"), sources), ""
-    except UserError as error:
-        return None, f"the training text is not here ({error})"
 
 
 def _spread(items: Sequence[Item], count: int) -> list[Item]:

@@ -38,8 +38,6 @@ class Report:
     source_copied: Scores
     """Each source as its own translation."""
     samples: Sequence[Sample]
-    copy_missing: str = ""
-    """Why there is no copy baseline."""
 
     @property
     def beats_copy(self) -> bool | None:
@@ -68,8 +66,8 @@ class Report:
         for sample in self.samples:
             lines += ["", f"source       {sample.source}", f"reference    {sample.reference}"]
             lines += [f"translation  {sample.translation}".rstrip()]
-        if self.copy_missing:
-            lines += ["", f"no copy baseline: {self.copy_missing}"]
+        if self.copy is None:
+            lines += ["", "no copy baseline: the training text the run was prepared from is not here"]
         if self.beats_copy is False:
             lines += ["", _NOTHING_LEARNED]
         return "\n".join(lines)

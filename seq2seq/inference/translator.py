@@ -90,9 +90,8 @@ class Translator:
         Raises:
             UserError: the directory holds no run, or a damaged one.
         """
-        directory = RunDirectory(Path(run))
-        directory.info()
-        return cls(directory.load_model(torch.device(device)), *directory.tokenizers(), directory.config().search)
+        loaded = RunDirectory(Path(run)).load(torch.device(device))
+        return cls(loaded.model, loaded.source, loaded.target, loaded.config.search)
 
     def translate(self, texts: Sequence[str], beam: int | None = None, attention: bool = False) -> list[Translation]:
         """One translation for each text, in order; an empty text gives an empty translation."""

@@ -24,7 +24,6 @@ class Encoder(nn.Module):
             settings.dropout,
             settings.bidirectional,
         )
-        self.dropout = nn.Dropout(settings.dropout)
         self.directions = 2 if settings.bidirectional else 1
         self.output_size = self.directions * settings.hidden_size
 
@@ -33,7 +32,7 @@ class Encoder(nn.Module):
     ) -> tuple[Float[Tensor, "B S M"], Float[Tensor, "B M"]]:
         """Outputs at each position, and the top layer's final state (of both directions, joined)."""
         outputs, state = self.recurrent.read(self.embedding(source), mask)
-        return self.dropout(outputs), self._summary(state)
+        return outputs, self._summary(state)
 
     def _summary(self, state: RecurrentState) -> Float[Tensor, "B M"]:
         top = state.hidden[-self.directions :]

@@ -14,6 +14,7 @@ from torch import Tensor
 from seq2seq.checkpoint import RunDirectory, load_weights
 from seq2seq.config import Config
 from seq2seq.data.batching import Batch, Batches
+from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq
 from seq2seq.training.averaging import AverageWeights
 from seq2seq.training.loss import cross_entropy, model_perplexity
@@ -38,6 +39,8 @@ class TrainerState:
     """Epoch under way, from 0."""
     batch: int = 0
     """Next batch of the epoch."""
+    epoch_batches: int = 0
+    """Batches in an epoch."""
     seconds: float = 0.0
     """Wall-clock time of the loop, over all sessions."""
     validation_seconds: float = 0.0
@@ -100,15 +103,15 @@ class Trainer:
         self.optimizer = build_optimizer(model.parameters(), self.settings)
         decay = self.settings.average_decay
         self.average = AverageWeights(model, decay) if decay else None
-        self.state = TrainerState()
+        self.state = TrainerState(epoch_batches=len(train.plan(0)))
         self.stop_requested = False
-        self.epoch_batches = len(train.plan(0))
 
     def fit(self) -> bool:
         """Train to the end of the budget; False when `stop_requested` ended it before, saved and ready to resume."""
         state = self.state
         self._session_start = time.monotonic() - state.seconds
-        self.progress = Progress(self.run.path / "metrics.jsonl", self.share())
+        limits = (self.settings.max_minutes, self.settings.max_steps, self.settings.max_epochs)
+        self.progress = Progress(self.run.path / "metrics.jsonl", self.share() if any(limits) else None)
         try:
             while not (self.finished() or self.stop_requested):
                 for batch in self.train.epoch(state.epoch, state.batch):
@@ -120,13 +123,19 @@ class Trainer:
                         break
                 else:
                     state.epoch, state.batch = state.epoch + 1, 0
-            if self.finished() and state.validated_step < state.step:
+            finished = self.finished()
+            if finished and state.validated_step < state.step:
                 self.validate()
             state.seconds = self.seconds()
             self.save()
+            if finished and not state.best_step:
+                raise UserError(
+                    f"{self.run.path}: training diverged, dev perplexity was never finite; "
+                    f"lower training.learning_rate or set training.clip_norm"
+                )
         finally:
             self.progress.close()
-        return self.finished()
+        return finished
 
     def update(self, batch: Batch) -> None:
         """One update: teacher-forced forward, loss per token, backward, clip, step."""
@@ -150,7 +159,7 @@ class Trainer:
             self.average.update(state.step)
         tokens = int(loss.tokens)
         state.loss, state.gradient_norm = float(loss.likelihood) / max(tokens, 1), float(norm)
-        self.progress.step(self.share(), tokens, state.epoch, state.loss)
+        self.progress.step(self.share(), tokens, state.epoch, state.step, state.loss)
 
     def validation_due(self) -> bool:
         """Whether validate_every updates have passed and another validation stays within its share of the time."""
@@ -212,15 +221,18 @@ class Trainer:
         return time.monotonic() - self._session_start
 
     def share(self) -> float:
-        """Share of the budget that is used, 0 to 1: of the minutes, updates or epochs, whichever is nearest its end."""
+        """Share of the budget that is used, 0 to 1: of the minutes, updates or epochs, whichever is nearest its end.
+
+        Of the minutes as much is set aside as a validation takes, so that the last one stays within them.
+        """
         settings, state = self.settings, self.state
         shares = [0.0]
         if settings.max_minutes:
-            shares.append(self.seconds() / (60 * settings.max_minutes))
+            shares.append((self.seconds() + state.last_validation_seconds) / (60 * settings.max_minutes))
         if settings.max_steps:
             shares.append(state.step / settings.max_steps)
         if settings.max_epochs:
-            shares.append((state.epoch + state.batch / self.epoch_batches) / settings.max_epochs)
+            shares.append((state.epoch + state.batch / state.epoch_batches) / settings.max_epochs)
         return min(max(shares), 1.0)
 
     def finished(self) -> bool:
@@ -241,31 +253,54 @@ class Trainer:
         self.run.save_tensors("last", tensors, {"state": json.dumps(dataclasses.asdict(self.state))})
 
     def resume(self) -> None:
-        """Go on from last.safetensors as if the run had never stopped."""
+        """Go on from last.safetensors as if the run had never stopped.
+
+        Raises:
+            UserError: the file is damaged or not one of this version.
+        """
         tensors, metadata = self.run.load_tensors("last")
         parts: dict[str, dict[str, Tensor]] = {}
         for key, value in tensors.items():
             part, _, name = key.partition(".")
             parts.setdefault(part, {})[name] = value
-        load_weights(self.model, parts["model"], self.run.path / "last.safetensors")
+        origin = self.run.path / "last.safetensors"
+        load_weights(self.model, parts.get("model", {}), origin)
+        try:
+            self._restore(parts, TrainerState(**json.loads(metadata["state"])))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{origin}: holds no trainer state of this version ({error}); start a new run") from None
+        self._keep_metrics_up_to(self.state.step)
+
+    def _restore(self, parts: dict[str, dict[str, Tensor]], state: TrainerState) -> None:
         moments: dict[int, dict[str, Any]] = {}
         for key, value in parts.get("optimizer", {}).items():
             index, _, name = key.partition(".")
             moments.setdefault(int(index), {})[name] = value
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": moments})
         if self.average is not None:
-            for name, value in parts.get("average", {}).items():
+            # A run that did not average so far starts its average from where it is.
+            for name, value in parts.get("average", parts["model"]).items():
                 self.average.average[name].copy_(value)
         torch.set_rng_state(parts["random"]["cpu"])
         if "cuda" in parts["random"] and self.device.type == "cuda":
             torch.cuda.set_rng_state(parts["random"]["cuda"], self.device)
-        self.state = TrainerState(**json.loads(metadata["state"]))
-        self._keep_metrics_up_to(self.state.step)
+        if state.epoch_batches != self.state.epoch_batches:
+            # With another batch size "batch n of the epoch" is another place: the epoch begins anew.
+            state = dataclasses.replace(state, batch=0, epoch_batches=self.state.epoch_batches)
+        self.state = state
 
     def _keep_metrics_up_to(self, step: int) -> None:
         """Lines of updates that were lost with the stop would stand twice."""
         path = self.run.path / "metrics.jsonl"
         if path.is_file():
-            lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-            kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+            kept = [line for line in lines if _step_of(line) <= step]
             self.run.write("metrics.jsonl", "".join(kept))
+
+
+def _step_of(line: str) -> float:
+    """The update a line of metrics.jsonl is about; infinity for one that was cut off."""
+    try:
+        return float(json.loads(line)["step"]) if line.endswith("\n") else float("inf")
+    except (ValueError, KeyError, TypeError):
+        return float("inf")

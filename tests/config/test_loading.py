@@ -53,6 +53,7 @@ FAULTS = [
     ("encoder:\n  zzzz: 1", [], "config, line 2: unknown key encoder.zzzz; known here: cell, embedding_size"),
     ("", ["encoder.layer=2"], "--set encoder.layer=2: unknown key encoder.layer; did you mean layers?"),
     ("", ["data.train={source: a, target: b, c: d}"], "unknown key data.train.c; known here: source, target"),
+    ("data:\n  extra: [a, {source: b, target: c, x: d}]", [], "line 2: unknown key data.extra.1.x; known here: source"),
     ("encoder:\n  layers: two", [], "config, line 2: encoder.layers is 'two': input should be a valid integer"),
     ("encoder:\n  layers: true", [], "encoder.layers is True: input should be a valid integer"),
     ("encoder:\n  layers: 0", [], "encoder.layers is 0: input should be greater than or equal to 1"),

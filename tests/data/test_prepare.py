@@ -87,13 +87,28 @@ def test_a_tab_in_a_sentence_of_two_file_input_is_text(tmp_path: Path) -> None:
     assert prepared.pairs("train") == [Pair("x y", "1 2")] * 3
 
 
+def test_held_out_text_of_nothing_but_invisible_characters_is_refused_by_key(tsv: Path, tmp_path: Path) -> None:
+    (tmp_path / "held.tsv").write_text("\u200b\t\u200b\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"data\.dev: .*held\.tsv holds no sentence pair to measure on"):
+        prepare(config(f"data.train={tsv}", f"data.dev={tmp_path}/held.tsv"), tmp_path)
+
+
+def test_a_preparation_of_which_something_was_deleted_is_made_again(tsv: Path, tmp_path: Path) -> None:
+    prepared = prepare(config(f"data.train={tsv}"), tmp_path)
+    for name in ("log.txt", "train.source.ids.npy", "test.tsv"):
+        (prepared.directory / name).unlink()
+        assert not prepared.is_complete()
+        assert prepare(config(f"data.train={tsv}"), tmp_path) == prepared
+        assert prepared.is_complete()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [("", "data.train: "), ("\n\n", "holds no sentence pair"), ("a" * 500 + "\tb\n", "cleaning leaves nothing of")],
 )
 def test_text_without_a_usable_pair_is_refused_by_key(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(content, encoding="utf-8")
-    with pytest.raises(UserError, match="data.train") as caught:
+    with pytest.raises(UserError, match=r"data\.train") as caught:
         prepare(config(f"data.train={tmp_path}/a.tsv"), tmp_path)
     assert message in str(caught.value)
 

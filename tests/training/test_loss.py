@@ -5,8 +5,11 @@ import math
 import pytest
 import torch
 
+from seq2seq.config import Config
+from seq2seq.data.batching import make_batch
 from seq2seq.data.tokenizer import PAD
-from seq2seq.training.loss import cross_entropy, perplexity
+from seq2seq.model import build_model
+from seq2seq.training.loss import cross_entropy, model_perplexity, perplexity
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])
@@ -37,6 +40,20 @@ def test_sums_of_parts_are_the_sum_of_the_whole() -> None:
 def test_a_uniform_model_has_the_perplexity_of_its_vocabulary() -> None:
     loss = cross_entropy(torch.zeros(2, 3, 50), torch.full((2, 3), 7))
     assert perplexity(float(loss.likelihood), int(loss.tokens)) == pytest.approx(50, rel=1e-5)
+
+
+def test_model_perplexity_weighs_every_token_alike_whatever_the_batches() -> None:
+    model = build_model(Config(), 12, 12).eval()
+    pairs = [([5], [6, 7, 8, 9, 10, 11]), ([5, 6, 7], [4]), ([8, 9], [4, 5])]
+    one_by_one = [make_batch([source], [target]) for source, target in pairs]
+    expected = 0.0
+    for batch in one_by_one:
+        log_probabilities = model(batch.source, batch.target_input).log_softmax(dim=-1)[0]
+        expected -= sum(log_probabilities[t, token].item() for t, token in enumerate(batch.target_output[0]))
+    expected = math.exp(expected / (7 + 2 + 3))
+    together = make_batch([source for source, _ in pairs], [target for _, target in pairs])
+    assert model_perplexity(model, one_by_one) == pytest.approx(expected, rel=1e-5)
+    assert model_perplexity(model, [together]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_perplexity_of_a_broken_model_is_huge_not_a_crash() -> None:

@@ -11,6 +11,7 @@ from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config, load_config
 from seq2seq.data.batching import Batch, Batches
 from seq2seq.data.prepare import Prepared, prepare
+from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq, build_model
 from seq2seq.training import trainer as module
 from seq2seq.training.trainer import Trainer
@@ -104,7 +105,7 @@ def test_training_ends_exactly_with_its_budget(limit: str, steps: int | None, di
     case = Case(digits, tmp_path, "training.max_steps=null", "training.batch_tokens=4000", f"training.{limit}")
     trainer = case.trainer()
     assert trainer.fit()
-    assert trainer.state.step == (steps or 2 * trainer.epoch_batches)
+    assert trainer.state.step == (steps or 2 * trainer.state.epoch_batches)
     assert case.metrics()[-1]["step"] == trainer.state.step, "the last weights are validated, too"
 
 
@@ -113,8 +114,10 @@ def test_the_wall_clock_budget_ends_training_and_anneals_the_rate_to_nothing(dig
     trainer = case.trainer()
     assert trainer.fit()
     last = case.metrics()[-1]
-    assert last["learning_rate"] < 0.01 * case.config.training.learning_rate
-    assert last["minutes"] >= 0.05
+    assert last["learning_rate"] < 0.02 * case.config.training.learning_rate
+    # What one validation takes is set aside, and the last update and validation may take a little longer.
+    reserved = trainer.state.last_validation_seconds / 60
+    assert last["minutes"] > 0.05 - 2 * reserved - 0.005
 
 
 def test_below_five_bleu_the_best_checkpoint_is_that_of_least_perplexity(digits: Path, tmp_path: Path) -> None:
@@ -185,6 +188,64 @@ def test_the_averaged_weights_are_what_is_kept(digits: Path, tmp_path: Path) -> 
     assert not torch.equal(best["decoder.output_bias"], trainer.model.decoder.output_bias)
 
 
+def test_a_run_that_diverges_is_said_to_have_diverged_and_its_metrics_stay_json(digits: Path, tmp_path: Path) -> None:
+    case = Case(digits, tmp_path, "training.max_steps=2")
+    trainer = case.trainer()
+    trainer.model.decoder.output_bias.data.fill_(math.nan)
+    with pytest.raises(UserError, match="training diverged"):
+        trainer.fit()
+    assert not (case.run.path / "best.safetensors").exists()
+    assert case.metrics()[-1]["dev_perplexity"] is None
+
+
+def test_averaging_switched_on_at_resume_starts_from_the_weights_of_the_run(digits: Path, tmp_path: Path) -> None:
+    Case(digits, tmp_path, "training.max_steps=5").trainer().fit()
+    trainer = Case(digits, tmp_path, "training.max_steps=9", "training.average_decay=0.9").trainer()
+    trainer.resume()
+    assert trainer.average is not None
+    assert torch.equal(trainer.average.average["decoder.output_bias"], trainer.model.decoder.output_bias)
+    assert trainer.model.decoder.output_bias.abs().sum() > 0
+
+
+def test_another_batch_size_on_resume_begins_the_epoch_anew(digits: Path, tmp_path: Path) -> None:
+    Case(digits, tmp_path, "training.max_steps=5").trainer().fit()
+    trainer = Case(digits, tmp_path, "training.batch_tokens=300").trainer()
+    trainer.resume()
+    assert (trainer.state.step, trainer.state.batch) == (5, 0)
+    assert trainer.state.epoch_batches == len(trainer.train.plan(0))
+
+
+@pytest.mark.parametrize("metadata", [{}, {"state": "no JSON"}, {"state": '{"of another version": 1}'}])
+def test_a_checkpoint_without_a_usable_state_is_refused_by_name(
+    metadata: dict[str, str], digits: Path, tmp_path: Path
+) -> None:
+    case = Case(digits, tmp_path, "training.max_steps=2")
+    case.trainer().fit()
+    tensors, _ = case.run.load_tensors("last")
+    case.run.save_tensors("last", tensors, metadata)
+    with pytest.raises(UserError, match=r"last\.safetensors: holds no trainer state of this version"):
+        case.trainer().resume()
+
+
+def test_without_a_budget_the_bar_has_no_end(digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = ["training.max_steps=null", "training.patience=1", "training.schedule=constant"]
+    Case(digits, tmp_path, *sets, "training.validate_every=5", bleu=[9.0, 8.0]).trainer().fit()
+    shown = capsys.readouterr().err
+    assert "step 10" in shown and "tokens/s" in shown and "%" not in shown
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_run_made_on_a_gpu_resumes_and_loads_on_a_cpu(digits: Path, tmp_path: Path) -> None:
+    case = Case(digits, tmp_path, "training.max_steps=5")
+    trainer = case.trainer()
+    trainer.model.cuda()
+    Trainer(trainer.model, case.config, trainer.train, trainer.dev, trainer.dev_bleu, case.run).fit()
+    resumed = case.trainer()
+    resumed.resume()
+    assert resumed.state.step == 5
+    assert case.run.load(torch.device("cpu")).model(torch.tensor([[4, 3]]), torch.tensor([[2]])).device.type == "cpu"
+
+
 def test_dropout_is_off_in_validation_and_on_again_afterwards(digits: Path, tmp_path: Path) -> None:
     case = Case(digits, tmp_path, "training.max_steps=20", "training.validate_every=10")
     seen: list[tuple[str, bool]] = []
@@ -198,5 +259,4 @@ def test_dropout_is_off_in_validation_and_on_again_afterwards(digits: Path, tmp_
     trainer.model.register_forward_pre_hook(lambda model, _: seen.append(("forward", model.training)))
     trainer.fit()
     assert ("validate", False) in seen and ("validate", True) not in seen
-    assert seen[-2:][0][0] in ("forward", "validate")
     assert ("forward", True) in seen[seen.index(("validate", False)) :], "training goes on in training mode"
