@@ -24,7 +24,7 @@ PRINTING = {
 }
 # In pieces, so that this file does not find itself.
 LEFTOVERS = re.compile(
-    r"\b(TO" r"DO|FIX" r"ME)\b|\bimport (pdb|ipdb)\b|\bi?pdb\.set_" r"trace\b|\bbreak" r"point\(|@" r"@[A-Z]"
+    r"\b(TO" r"DO|FIX" r"ME)\b|@" r"@[A-Z]|\bimport (pdb|ipdb)\b|\bi?pdb\.set_" r"trace\b|\bbreak" r"point\("
 )
 
 

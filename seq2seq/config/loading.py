@@ -131,10 +131,11 @@ def _describe(error: ValidationError, document: Any, lines: Lines, given: dict[t
     )
     fault = faults[0]
     path: list[str] = []
-    value = document
+    value: Any = document
     for part in fault["loc"]:
         # A union's branch name is part of pydantic's location but not of the YAML.
-        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int)):
+        stands_there = part in value if isinstance(value, dict) else isinstance(value, list)
+        if stands_there:
             path.append(str(part))
             value = value[part]
     dotted = ".".join(path)

@@ -62,8 +62,13 @@ def prepare(config: Config, directory: Path = Path("data")) -> Prepared:
         UserError: a corpus is missing, damaged, or empty after cleaning.
     """
     data = config.data
-    specs = {"train": [data.train], "extra": data.extra, "dev": [data.dev], "test": [data.test]}
-    raw = {key: _read(config, key, [spec for spec in given if spec], directory) for key, given in specs.items()}
+    specs: dict[str, list[CorpusSpec]] = {
+        "train": [data.train],
+        "extra": data.extra,
+        "dev": [data.dev] if data.dev else [],
+        "test": [data.test] if data.test else [],
+    }
+    raw = {key: _read(config, key, given, directory) for key, given in specs.items()}
     place = directory / "prepared" / _digest(config, raw)
     if not Prepared(place).is_complete():
         shutil.rmtree(place, ignore_errors=True)
