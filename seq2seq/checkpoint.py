@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,7 +73,7 @@ class RunDirectory:
                 prepared.tokenizer(side).save(new.path, side)
             for part in ("dev", "test"):
                 shutil.copyfile(prepared.text_path(part), new.path / f"{part}.tsv")
-            new.write_info(status="running", prepared=prepared.directory.name)
+            new.write_info(status="running", begun=time.time(), prepared=prepared.directory.name)
             new.path.replace(self.path)
 
     def adopt(self, config: Config, prepared: Prepared) -> None:
@@ -135,8 +136,12 @@ class RunDirectory:
         write_text(self.path / name, content)
 
     def config(self) -> Config:
-        """The configuration the run was begun with."""
-        return load_config(self.path / "config.yaml")
+        """The configuration of the run.
+
+        Raises:
+            UserError: the file is missing or damaged.
+        """
+        return load_config(self._whole("config.yaml"))
 
     def tokenizers(self) -> tuple[TextTokenizer, TextTokenizer]:
         """The source and the target tokenizer the model was trained with."""
@@ -144,7 +149,13 @@ class RunDirectory:
 
     def pairs(self, part: str) -> list[Pair]:
         """The held-out pairs: `dev` or `test`."""
-        return list(read_pairs(str(self.path / f"{part}.tsv"), "", ""))
+        return list(read_pairs(str(self._whole(f"{part}.tsv")), "", ""))
+
+    def _whole(self, name: str) -> Path:
+        path = self.path / name
+        if not path.is_file() or not path.stat().st_size:
+            raise UserError(f"{path}: missing or empty; the run is damaged, train again or copy it anew")
+        return path
 
     def save_tensors(self, name: str, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
         """Write tensors and metadata as NAME.safetensors; the old file stands until the new one is whole."""
@@ -200,7 +211,7 @@ def load_weights(model: Seq2Seq, weights: dict[str, Tensor], origin: Path) -> No
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        first = str(error).splitlines()[-1].strip()
+        first = str(error).splitlines()[-1].strip()[:200]
         raise UserError(f"{origin}: does not fit the model that config.yaml describes: {first}") from None
 
 

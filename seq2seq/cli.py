@@ -5,10 +5,12 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from seq2seq.errors import UserError
 
+MAX_BEAM = 1000
 INTERRUPTED = 130
 """Exit status after Ctrl-C (128 + SIGINT)."""
 
@@ -33,11 +35,14 @@ def run(
     arguments: Sequence[str] | None = None,
 ) -> int:
     """Parse the arguments, run the command, turn what a user can cause into one line; gives the exit status."""
+    if sys.stdout is None:  # closed by the caller: >&-
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
     parsed = made.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.basicConfig(format="%(message)s", stream=sys.stderr)
+    logging.getLogger("seq2seq").setLevel(logging.INFO)
     try:
         status = main(parsed) or 0
         sys.stdout.flush()
@@ -56,13 +61,14 @@ def run(
         where = f"{error.filename}: " if error.filename else ""
         return _fail(made.prog, f"{where}{error.strerror or error}", parsed.debug)
     except KeyboardInterrupt:
+        print(f"{made.prog}: interrupted", file=sys.stderr)
         return INTERRUPTED
 
 
-def positive(text: str) -> int:
-    """An argument that counts something: 1 or more."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+def beam_size(text: str) -> int:
+    """The argument of --beam."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_BEAM:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MAX_BEAM}")
     return int(text)
 
 

@@ -19,9 +19,9 @@ def main(arguments: argparse.Namespace) -> None:
     run = find_run(arguments.model)
     use_threads(None)
     report = evaluate_run(run, arguments.data, choose_device(arguments.device), arguments.beam)
+    print(report.to_text())
     if arguments.json:
         write_text(Path(arguments.json), json.dumps(report.to_json(), ensure_ascii=False, indent=1) + "\n")
-    print(report.to_text())
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -29,7 +29,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = cli.parser("evaluate", "BLEU, chrF, TER and perplexity of a run, beside two baselines.")
     parser.add_argument("--model", metavar="DIR", help="run directory (default: $SEQ2SEQ_MODEL, else the newest run)")
     parser.add_argument("--data", default="test", metavar="dev|test|PATH", help="what to translate (default: test)")
-    parser.add_argument("--beam", type=cli.positive, metavar="K", help="beam size (default: the run's search.beam)")
+    parser.add_argument("--beam", type=cli.beam_size, metavar="K", help="beam size (default: the run's search.beam)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON, too")
     return parser

@@ -66,7 +66,7 @@ def test_a_truncated_model_is_refused_by_name(run: RunDirectory, keep: int) -> N
     [
         ("best.safetensors", "best.safetensors: missing; the run has not saved a model yet"),
         ("run.json", "no run directory (run.json is missing)"),
-        ("config.yaml", "config.yaml: no such config file"),
+        ("config.yaml", "config.yaml: missing or empty; the run is damaged"),
         ("tokenizer.target.json", "tokenizer.target"),
     ],
 )

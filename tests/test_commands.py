@@ -117,7 +117,10 @@ def bad(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 USER_ERRORS = [
     (["translate"], "nothing to translate: give TEXT, or --input FILE (- is stdin)"),
     (["translate", "a", "--input", "b"], "give either TEXT or --input, not both"),
-    (["translate", "a", "--beam", "0"], "'0' is not a whole number from 1 on"),
+    (["translate", "a", "--beam", "0"], "'0' is not a whole number from 1 to 1000"),
+    (["translate", "a", "--beam", "1000000"], "'1000000' is not a whole number from 1 to 1000"),
+    (["translate", "a", "--output", ""], "is a folder, not a file; name a file to write"),
+    (["translate", "a", "--output", "."], "is a folder, not a file; name a file to write"),
     (["translate", "a", "--model", "nowhere"], "nowhere: no run directory"),
     (["translate", "--input", "none.txt"], "none.txt: no such file"),
     (["translate", "--input", "."], "is a folder, not a file"),
@@ -212,6 +215,20 @@ def test_help_is_quick_and_complete(module: str, tmp_path: Path) -> None:
     )
     assert f"usage: python -m seq2seq.{module}" in done.stdout
     assert done.stdout.rstrip().endswith("False"), "torch is not imported to show help"
+
+
+def test_evaluate_prints_its_report_even_where_the_json_cannot_be_written(home: Path) -> None:
+    done = command("evaluate", "--json", ".", cwd=home)
+    assert done.returncode == 2
+    assert "chrF" in done.stdout and "is a folder" in done.stderr
+
+
+def test_a_closed_stdout_is_no_crash(home: Path) -> None:
+    line = f"{sys.executable} -m seq2seq.translate 123 >&-"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=home, env={"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_stdin_is_decoded_as_utf8_whatever_the_locale(home: Path) -> None:

@@ -44,6 +44,8 @@ for _tag, _pattern, _first in (
     _CoreLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first))
 _CoreLoader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 
+ADVICE = {"bool_type": "write true or false", "model_type": "give keys with values below it"}
+"""What pydantic says less plainly."""
 Lines = dict[tuple[str, ...], int]
 
 
@@ -54,6 +56,8 @@ def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
         UserError: the file cannot be read or parsed, or a key or value is not acceptable.
     """
     path = Path(path)
+    if path.is_dir():
+        raise UserError(f"{path}: is a folder, not a config file; configs/ holds some to start from")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -89,8 +93,8 @@ def dump_config(config: Config) -> str:
 
 
 def _parse_yaml(text: str, name: str) -> tuple[Any, Lines]:
-    loader = _CoreLoader(text)
     try:
+        loader = _CoreLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None, {}
@@ -101,8 +105,6 @@ def _parse_yaml(text: str, name: str) -> tuple[Any, Lines]:
         raise UserError(f"{where}: not valid YAML: {error.problem}") from None
     except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
         raise UserError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
-    finally:
-        loader.dispose()
 
 
 def _key_lines(node: yaml.Node, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], int]]:
@@ -147,7 +149,7 @@ def _describe(error: ValidationError, document: Any, lines: Lines, given: dict[t
         return f"{where}: unknown key {dotted}; {hint}"
     if fault["type"] == "missing":
         return f"{where}: {dotted}.{fault['loc'][-1]} is missing"
-    message = fault["msg"].removeprefix("Value error, ")
+    message = ADVICE.get(fault["type"]) or fault["msg"].removeprefix("Value error, ")
     if isinstance(value, dict) and fault["type"] == "value_error":
         return f"{where}: {dotted}: {message}"
     return f"{where}: {dotted} is {value!r}: {message[:1].lower()}{message[1:]}"
@@ -156,7 +158,7 @@ def _describe(error: ValidationError, document: Any, lines: Lines, given: dict[t
 def _where(keys: tuple[str, ...], lines: Lines, given: dict[tuple[str, ...], str], name: str) -> str:
     """The --set that gave the keys, or else the file and the line of the nearest key that stands there."""
     for depth in range(len(keys), 0, -1):
-        override = next((text for path, text in given.items() if path[:depth] == keys[:depth]), None)
+        override = given.get(keys[:depth])
         if override:
             return override
         if keys[:depth] in lines:

@@ -241,7 +241,7 @@ class Training(Section):
 class Search(Section):
     """How translations are searched for."""
 
-    beam: Count = 5
+    beam: Annotated[int, Field(ge=1, le=1000)] = 5
     """Beam size; 1 is greedy search."""
     length_penalty: Annotated[float, Field(ge=0.0)] = 1.0
     """Log-probabilities are divided by length ** this."""

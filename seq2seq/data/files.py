@@ -30,6 +30,8 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         UserError: the folder or the file cannot be written.
     """
     path = Path(path)
+    if not path.name or path.is_dir():
+        raise UserError(f"{path}: is a folder, not a file; name a file to write")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

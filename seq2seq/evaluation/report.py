@@ -52,7 +52,7 @@ class Report:
         """The report for a terminal; nothing is aligned after text, whose width is not known."""
         systems = {f"model (beam {self.beam})": self.model, "copy": self.copy, "source copied": self.source_copied}
         lines = [
-            f"{self.data}: {self.sentences:,} sentences, perplexity {self.perplexity:.2f}",
+            f"{self.data}: {self.sentences:,} sentences, perplexity {self.perplexity:,.4g}",
             "",
             f"{'system':<17}{'BLEU':>7}{'chrF':>7}{'TER':>7}{'length':>8}",
             *(

@@ -94,7 +94,21 @@ class Translator:
         return cls(loaded.model, loaded.source, loaded.target, loaded.config.search)
 
     def translate(self, texts: Sequence[str], beam: int | None = None, attention: bool = False) -> list[Translation]:
-        """One translation for each text, in order; an empty text gives an empty translation."""
+        """One translation for each text, in order; an empty text gives an empty translation.
+
+        Args:
+            texts: what to translate; not a single string.
+            beam: beam size, 1 is greedy; None: the run's search.beam.
+            attention: whether to keep the attention weights.
+
+        Raises:
+            TypeError: `texts` is a single string.
+            ValueError: `beam` is below 1.
+        """
+        if isinstance(texts, str):
+            raise TypeError("texts is a single string; give a list: translate([text])")
+        if beam is not None and beam < 1:
+            raise ValueError(f"beam is {beam}; it must be 1 or more")
         return [translation for _, translation in sorted(self._translate(texts, beam or self.search.beam, attention))]
 
     @torch.inference_mode()

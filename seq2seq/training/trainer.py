@@ -195,9 +195,9 @@ class Trainer:
         star = " *" if better else ""
         self.progress.report(
             f"epoch {state.epoch + 1}, step {state.step:,}: loss {state.loss:.3f}, "
-            f"dev perplexity {dev_perplexity:.2f}, dev BLEU {bleu:.2f}{star}",
+            f"dev perplexity {dev_perplexity:,.4g}, dev BLEU {bleu:.2f}{star}",
             step=state.step,
-            epoch=state.epoch,
+            epoch=state.epoch + 1,
             minutes=round(self.seconds() / 60, 4),
             loss=round(state.loss, 4),
             gradient_norm=round(state.gradient_norm, 4),

@@ -21,7 +21,7 @@ def test_numbers_are_read_as_a_person_means_them(text: str, value: float) -> Non
 def test_norwegian_and_other_short_words_are_text(word: str) -> None:
     if len(word) == 2:
         assert parse_config(f"data: {{source_language: {word}}}").data.source_language == word
-    with pytest.raises(UserError, match=f"tie_embeddings is '{word}'"):
+    with pytest.raises(UserError, match=f"tie_embeddings is '{word}': write true or false"):
         parse_config(f"decoder: {{tie_embeddings: {word}}}")
 
 
@@ -58,7 +58,10 @@ FAULTS = [
     ("encoder:\n  layers: true", [], "encoder.layers is True: input should be a valid integer"),
     ("encoder:\n  layers: 0", [], "encoder.layers is 0: input should be greater than or equal to 1"),
     ("encoder:\n  layers: null", [], "encoder.layers is None: input should be a valid integer"),
-    ("encoder: 3", [], "encoder is 3: input should be a valid dictionary"),
+    ("encoder: 3", [], "encoder is 3: give keys with values below it"),
+    ("encoder: {bidirectional: no}", [], "encoder.bidirectional is 'no': write true or false"),
+    ("", ["decoder.layers=2", "decoder.input_feeding=true", "decoder.attend=before"], "config: decoder: input_feeding"),
+    ("x\0y: 1", [], "not valid YAML"),
     ("decoder:\n  attend: befor", [], "config, line 2: decoder.attend is 'befor': input should be 'before' or 'after'"),
     ("decoder: {attend: before, input_feeding: true}", [], "input_feeding goes with attend: after"),
     ("training: {max_minutes: null}", [], "training: training never ends: set one of max_minutes, max_steps"),
@@ -97,7 +100,7 @@ def test_a_fault_is_one_line_that_names_the_key(text: str, overrides: list[str],
 def test_a_missing_or_binary_file_is_said_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no such config file; see configs/"):
         load_config(tmp_path / "none.yaml")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="is a folder, not a config file"):
         load_config(tmp_path)
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="cannot be read as UTF-8"):

@@ -72,6 +72,14 @@ def test_attention_has_a_row_for_each_target_and_a_column_for_each_source_token(
             assert all(sum(row) == pytest.approx(1, abs=1e-5) for row in each.attention)
 
 
+def test_what_is_not_a_list_of_texts_or_a_beam_is_refused(home: Path) -> None:
+    translator = load(str(home / "runs" / "tiny"))
+    with pytest.raises(TypeError, match="give a list"):
+        translator.translate("123")
+    with pytest.raises(ValueError, match="beam is 0"):
+        translator.translate(["123"], beam=0)
+
+
 def test_attention_is_left_out_unless_asked_for(home: Path) -> None:
     assert load(str(home / "runs" / "tiny")).translate(["12345"])[0].attention is None
 
