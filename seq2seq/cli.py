@@ -36,7 +36,7 @@ def run(
 ) -> int:
     """Parse the arguments, run the command, turn what a user can cause into one line; gives the exit status."""
     if sys.stdout is None:  # closed by the caller: >&-
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
@@ -63,6 +63,13 @@ def run(
     except KeyboardInterrupt:
         print(f"{made.prog}: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def add_model_arguments(made: argparse.ArgumentParser) -> None:
+    """The arguments of every command that translates: --model, --beam, --device."""
+    made.add_argument("--model", metavar="DIR", help="run directory (default: $SEQ2SEQ_MODEL, else the newest run)")
+    made.add_argument("--beam", type=beam_size, metavar="K", help="beam size (default: the run's search.beam)")
+    made.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
 
 
 def beam_size(text: str) -> int:

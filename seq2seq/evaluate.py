@@ -27,10 +27,8 @@ def main(arguments: argparse.Namespace) -> None:
 def arguments() -> argparse.ArgumentParser:
     """The command's arguments."""
     parser = cli.parser("evaluate", "BLEU, chrF, TER and perplexity of a run, beside two baselines.")
-    parser.add_argument("--model", metavar="DIR", help="run directory (default: $SEQ2SEQ_MODEL, else the newest run)")
+    cli.add_model_arguments(parser)
     parser.add_argument("--data", default="test", metavar="dev|test|PATH", help="what to translate (default: test)")
-    parser.add_argument("--beam", type=cli.beam_size, metavar="K", help="beam size (default: the run's search.beam)")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON, too")
     return parser
 

@@ -70,10 +70,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="a sentence to translate")
     parser.add_argument("--input", metavar="FILE", help="translate each line of a file; - is stdin")
     parser.add_argument("--output", metavar="FILE", help="write here instead of stdout, one line for each input line")
-    parser.add_argument("--model", metavar="DIR", help="run directory (default: $SEQ2SEQ_MODEL, else the newest run)")
-    parser.add_argument("--beam", type=cli.beam_size, metavar="K", help="beam size (default: the run's search.beam)")
+    cli.add_model_arguments(parser)
     parser.add_argument("--json", action="store_true", help="text, score, tokens and attention weights, as JSON lines")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     return parser
 
 
