@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seq2seq.evaluation.scores import Scores
+from seq2seq.training.loss import shown
 
 _NOTHING_LEARNED = (
     "This model does not beat the copy baseline: it has learned nothing worth having yet; "
@@ -52,7 +53,7 @@ class Report:
         """The report for a terminal; nothing is aligned after text, whose width is not known."""
         systems = {f"model (beam {self.beam})": self.model, "copy": self.copy, "source copied": self.source_copied}
         lines = [
-            f"{self.data}: {self.sentences:,} sentences, perplexity {self.perplexity:,.4g}",
+            f"{self.data}: {self.sentences:,} sentences, perplexity {shown(self.perplexity)}",
             "",
             f"{'system':<17}{'BLEU':>7}{'chrF':>7}{'TER':>7}{'length':>8}",
             *(

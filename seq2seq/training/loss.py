@@ -48,6 +48,11 @@ def model_perplexity(model: Seq2Seq, batches: Iterable[Batch]) -> float:
     return perplexity(likelihood, tokens)
 
 
+def shown(value: float) -> str:
+    """A perplexity for a person: two decimals, or a power of ten where a diverged model has hundreds of digits."""
+    return f"{value:.2f}" if value < 1e6 else f"{value:.1e}"
+
+
 def perplexity(likelihood: float, tokens: int) -> float:
     """exp of the mean negative log-likelihood of a token."""
     return math.exp(min(likelihood / max(tokens, 1), 700.0))

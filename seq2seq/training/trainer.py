@@ -17,7 +17,7 @@ from seq2seq.data.batching import Batch, Batches
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq
 from seq2seq.training.averaging import AverageWeights
-from seq2seq.training.loss import cross_entropy, model_perplexity
+from seq2seq.training.loss import cross_entropy, model_perplexity, shown
 from seq2seq.training.optimizer import build_optimizer, learning_rate
 from seq2seq.training.progress import Progress
 
@@ -195,7 +195,7 @@ class Trainer:
         star = " *" if better else ""
         self.progress.report(
             f"epoch {state.epoch + 1}, step {state.step:,}: loss {state.loss:.3f}, "
-            f"dev perplexity {dev_perplexity:,.4g}, dev BLEU {bleu:.2f}{star}",
+            f"dev perplexity {shown(dev_perplexity)}, dev BLEU {bleu:.2f}{star}",
             step=state.step,
             epoch=state.epoch + 1,
             minutes=round(self.seconds() / 60, 4),

@@ -9,7 +9,7 @@ from seq2seq.config import Config
 from seq2seq.data.batching import make_batch
 from seq2seq.data.tokenizer import PAD
 from seq2seq.model import build_model
-from seq2seq.training.loss import cross_entropy, model_perplexity, perplexity
+from seq2seq.training.loss import cross_entropy, model_perplexity, perplexity, shown
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])
@@ -59,3 +59,4 @@ def test_model_perplexity_weighs_every_token_alike_whatever_the_batches() -> Non
 def test_perplexity_of_a_broken_model_is_huge_not_a_crash() -> None:
     assert math.isfinite(perplexity(1e9, 1))
     assert perplexity(0.0, 0) == 1.0
+    assert (shown(21.636), shown(perplexity(1e9, 1))) == ("21.64", "1.0e+304")
