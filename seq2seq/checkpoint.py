@@ -52,8 +52,11 @@ class RunDirectory:
         """See to it that a new run overwrites nothing.
 
         Raises:
-            UserError: the directory already holds something.
+            UserError: the directory already holds something, or a file stands in its way.
         """
+        for parent in self.path.parents:
+            if parent.exists() and not parent.is_dir():
+                raise UserError(f"{parent}: is a file, so {self.path} cannot be a run directory; name another --run")
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             raise UserError(f"{self.path}: exists already; add --resume to go on with it, or name another --run")
 

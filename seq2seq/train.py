@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from seq2seq.data.prepare import Prepared
     from seq2seq.training.trainer import Trainer
 
-log = logging.getLogger(__name__)
+# By name: run as a command, this module is called __main__.
+log = logging.getLogger("seq2seq.train")
 
 
 def main(arguments: argparse.Namespace) -> int:

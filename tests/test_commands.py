@@ -136,7 +136,7 @@ USER_ERRORS = [
     (["train", "{yaml}", "--run", "runs/tiny", "--resume"], "runs/tiny: finished already"),
     (["train", "{yaml}", "--resume"], "--resume: no unfinished run"),
     (["train", "{yaml}", "--run", "runs/none", "--resume"], "runs/none: no run directory"),
-    (["train", "{yaml}", "--run", "stdout.txt/x"], "stdout.txt/x: Not a directory"),
+    (["train", "{yaml}", "--run", "stdout.txt/x"], "stdout.txt: is a file, so stdout.txt/x cannot be a run directory"),
     (["train", "{yaml}", "--set", "data.train={bad}/no-tab.tsv"], "no-tab.tsv, line 2: "),
     (["train", "{yaml}", "--set", "data.train={bad}/latin.tsv"], "latin.tsv, line 1: not valid UTF-8"),
     (["train", "{yaml}", "--set", "data.train={{source: {bad}/two, target: {bad}/three}}"], "2 lines"),
@@ -199,6 +199,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(digits: Path, tmp_path: Path) -> No
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == cli.INTERRUPTED
     assert stdout == b""
+    assert b"model: " in stderr and b"run directory: runs/x" in stderr
     resume = stderr.decode().strip().splitlines()[-1]
     assert resume.endswith("--run runs/x --resume --set training.max_steps=100000")
     done = command("train", yaml, "--run", "runs/x", "--resume", "--set", "training.max_steps=501", cwd=tmp_path)
