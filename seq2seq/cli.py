@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from seq2seq.config.schema import MAX_BEAM
 from seq2seq.errors import UserError
 
-MAX_BEAM = 1000
 INTERRUPTED = 130
 """Exit status after Ctrl-C (128 + SIGINT)."""
 

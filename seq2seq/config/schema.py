@@ -12,6 +12,7 @@ OptimizerKind = Literal["adam", "adamw"]
 ScheduleKind = Literal["constant", "plateau", "inverse_sqrt", "cosine"]
 
 Count = Annotated[int, Field(ge=1)]
+MAX_BEAM = 1000
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
@@ -241,7 +242,7 @@ class Training(Section):
 class Search(Section):
     """How translations are searched for."""
 
-    beam: Annotated[int, Field(ge=1, le=1000)] = 5
+    beam: Annotated[int, Field(ge=1, le=MAX_BEAM)] = 5
     """Beam size; 1 is greedy search."""
     length_penalty: Annotated[float, Field(ge=0.0)] = 1.0
     """Log-probabilities are divided by length ** this."""
