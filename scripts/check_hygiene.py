@@ -17,6 +17,7 @@ MAX_LINES = 400
 REPEATED_LINES = 8
 PRINTING = {
     "seq2seq/cli.py",
+    "seq2seq/compare.py",
     "seq2seq/config/__main__.py",
     "seq2seq/evaluate.py",
     "seq2seq/train.py",

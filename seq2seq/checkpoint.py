@@ -31,7 +31,7 @@ from seq2seq.data.tokenizer import TextTokenizer, load_tokenizer
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq, build_model
 
-FORMAT = 1
+FORMAT = 2
 RUNS = Path("runs")
 CHANGEABLE = ("training", "teacher_forcing", "search", "device", "threads")
 """Sections of the configuration that may change on resume."""

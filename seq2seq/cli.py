@@ -79,6 +79,15 @@ def beam_size(text: str) -> int:
     return int(text)
 
 
+def python() -> str:
+    """The interpreter as a person would type it here."""
+    try:
+        here = os.path.relpath(sys.executable)
+    except ValueError:  # another drive, on Windows
+        return sys.executable
+    return sys.executable if here.startswith("..") else here
+
+
 def _fail(program: str, line: str, debug: bool) -> int:
     if debug:
         raise

@@ -9,19 +9,29 @@ from seq2seq import cli
 
 def main(arguments: argparse.Namespace) -> None:
     """Translate, score, print the report."""
+    import dataclasses
     import json
 
     from seq2seq.checkpoint import find_run
     from seq2seq.data.files import write_text
     from seq2seq.devices import choose_device, use_threads
     from seq2seq.evaluation import evaluate_run
+    from seq2seq.evaluation.alignment import evaluate_alignment
 
     run = find_run(arguments.model)
     use_threads(None)
-    report = evaluate_run(run, arguments.data, choose_device(arguments.device), arguments.beam)
+    device = choose_device(arguments.device)
+    alignment = None
+    if arguments.gold is not None:
+        alignment = evaluate_alignment(run, arguments.data, Path(arguments.gold), device, arguments.gold_base)
+    report = evaluate_run(run, arguments.data, device, arguments.beam)
     print(report.to_text())
+    found = report.to_json()
+    if alignment is not None:
+        print(f"\n{alignment.to_text()}")
+        found["alignment"] = dataclasses.asdict(alignment)
     if arguments.json:
-        write_text(Path(arguments.json), json.dumps(report.to_json(), ensure_ascii=False, indent=1) + "\n")
+        write_text(Path(arguments.json), json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -30,6 +40,13 @@ def arguments() -> argparse.ArgumentParser:
     cli.add_model_arguments(parser)
     parser.add_argument("--data", default="test", metavar="dev|test|PATH", help="what to translate (default: test)")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON, too")
+    parser.add_argument(
+        "--gold",
+        metavar="FILE",
+        help="alignment error rate of the attention, too: one line of links for each line of --data, i-j sure and i?j "
+        "possible (source-target), over its words between blanks, or characters where Chinese has no blanks",
+    )
+    parser.add_argument("--gold-base", type=int, choices=(0, 1), default=0, help="what --gold counts from (default: 0)")
     return parser
 
 

@@ -3,7 +3,6 @@
 import argparse
 import datetime
 import logging
-import os
 import shlex
 import signal
 import sys
@@ -54,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not finished:
         sets = [part for each in arguments.set for part in ("--set", each)]
         command = ["-m", "seq2seq.train", arguments.config, "--run", str(run.path), "--resume", *sets]
-        log.info(f"stopped and saved; go on with: {_python()} {shlex.join(command)}")
+        log.info(f"stopped and saved; go on with: {cli.python()} {shlex.join(command)}")
         return cli.INTERRUPTED
     report = evaluate_run(run, "test", device)
     run.write_json("report.json", report.to_json())
@@ -62,7 +61,7 @@ def main(arguments: argparse.Namespace) -> int:
     print(report.to_text())
     print(f"run directory: {run.path}")
     model = "" if run.path.parent == RUNS else shlex.join(["--model", str(run.path)]) + " "
-    print(f'translate with: {_python()} -m seq2seq.translate {model}"..."')
+    print(f'translate with: {cli.python()} -m seq2seq.translate {model}"..."')
     return 0
 
 
@@ -120,15 +119,6 @@ def _stop_on_signal(trainer: "Trainer") -> Iterator[None]:
     finally:
         for each, handler in zip(signals, before, strict=True):
             signal.signal(each, handler)
-
-
-def _python() -> str:
-    """The interpreter as a person would type it here."""
-    try:
-        here = os.path.relpath(sys.executable)
-    except ValueError:  # another drive, on Windows
-        return sys.executable
-    return sys.executable if here.startswith("..") else here
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -5,7 +5,7 @@ import dataclasses
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -26,6 +26,7 @@ def main(arguments: argparse.Namespace) -> None:
     if bool(arguments.texts) == bool(arguments.input):
         both = "give either TEXT or --input, not both"
         raise UserError(both if arguments.texts else "nothing to translate: give TEXT, or --input FILE (- is stdin)")
+    show = _attention_shown(arguments)
     from seq2seq.checkpoint import find_run
     from seq2seq.devices import choose_device, use_threads
     from seq2seq.inference.translator import Translator
@@ -34,16 +35,53 @@ def main(arguments: argparse.Namespace) -> None:
     use_threads(None)
     translator = Translator.load(run.path, choose_device(arguments.device))
     lines = iter(arguments.texts) if arguments.texts else _lines(arguments.input)
+    attention = arguments.json or arguments.alignments or show is not None
+    number = 0
     with _output(arguments.output) as output:
         while chunk := list(islice(lines, CHUNK)):
-            translations = translator.translate(chunk, beam=arguments.beam, attention=arguments.json)
-            output.writelines(_format(each, arguments.json) for each in translations)
+            for translation in translator.translate(chunk, arguments.beam, attention):
+                number += 1
+                output.write(_format(translation, arguments.json, arguments.alignments) + "\n")
+                if show is not None and translation.attention:
+                    show(number, translation)
             output.flush()
 
 
-def _format(translation: "Translation", as_json: bool) -> str:
-    text = json.dumps(dataclasses.asdict(translation), ensure_ascii=False) if as_json else translation.text
-    return f"{text}\n"
+def _format(translation: "Translation", as_json: bool, alignments: bool) -> str:
+    if as_json:
+        fields = dataclasses.asdict(translation)
+        return json.dumps(fields | {"alignment": translation.alignment()} if alignments else fields, ensure_ascii=False)
+    if not alignments:
+        return translation.text
+    return f"{translation.text} ||| {' '.join(f'{source}-{target}' for source, target in translation.alignment())}"
+
+
+def _attention_shown(arguments: argparse.Namespace) -> "Callable[[int, Translation], None] | None":
+    """What is to be done with the attention of text number n; None: nothing."""
+    name = arguments.attention
+    if name is None:
+        return None
+    if name == "-":
+        if arguments.json and arguments.output is None:
+            raise UserError("--attention - would stand between the lines of --json; add --output FILE or leave one out")
+        return _print_attention
+    from seq2seq.plotting.heatmap import check_picture_path, draw_attention
+
+    path, alone = Path(name), len(arguments.texts) == 1
+    check_picture_path(path)
+
+    def draw(number: int, seen: "Translation") -> None:
+        to = path if alone else path.with_name(f"{path.stem}-{number}{path.suffix}")
+        draw_attention(to, seen.source_tokens, seen.target_tokens, seen.attention or [], seen.text)
+
+    return draw
+
+
+def _print_attention(_: int, seen: "Translation") -> None:
+    from seq2seq.plotting.terminal import attention_lines, takes_colour
+
+    colour = takes_colour(sys.stdout)
+    print(*attention_lines(seen.source_tokens, seen.target_tokens, seen.attention or [], colour), "", sep="\n")
 
 
 def _lines(name: str) -> Iterator[str]:
@@ -72,6 +110,18 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="FILE", help="write here instead of stdout, one line for each input line")
     cli.add_model_arguments(parser)
     parser.add_argument("--json", action="store_true", help="text, score, tokens and attention weights, as JSON lines")
+    parser.add_argument(
+        "--attention",
+        metavar="FILE",
+        help="draw the attention as .png, .svg or .html: out.png; where there are several texts or --input, out-1.png, "
+        "out-2.png ..., by the number of the text; - shows it on stdout after each translation",
+    )
+    parser.add_argument(
+        "--alignments",
+        action="store_true",
+        help="after each translation ' ||| ' and source-target links, 0-0 1-2 ..., over the tokens of the model from 0 "
+        "(--json shows them) without </s>: each target token with the source token of most attention",
+    )
     return parser
 
 

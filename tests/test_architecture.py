@@ -17,13 +17,13 @@ LAYERS = [
     ["errors", "devices"],
     ["config"],
     ["data"],
-    ["model"],
+    ["model", "plotting"],
     ["checkpoint"],
     ["training"],
     ["inference"],
     ["evaluation"],
     ["cli"],
-    ["train", "evaluate", "translate"],
+    ["train", "evaluate", "translate", "compare", "lesson"],
 ]
 # The package's own module holds lazy names only (a test below sees to it), so it is above everything.
 ROOT_LAYER = len(LAYERS)

@@ -207,7 +207,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(digits: Path, tmp_path: Path) -> No
     assert json.loads((tmp_path / "runs/x/metrics.jsonl").read_text("utf-8").splitlines()[-1])["step"] > 500
 
 
-@pytest.mark.parametrize("module", ["train", "evaluate", "translate", "config"])
+@pytest.mark.parametrize("module", ["train", "evaluate", "translate", "config", "compare", "lesson"])
 def test_help_is_quick_and_complete(module: str, tmp_path: Path) -> None:
     run = f"runpy.run_module('seq2seq.{module}', run_name='__main__')"
     code = f"import runpy, sys\nsys.argv = ['x', '--help']\ntry: {run}\nfinally: print('torch' in sys.modules)"

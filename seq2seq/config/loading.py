@@ -2,9 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -47,6 +47,7 @@ _CoreLoader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 ADVICE = {"bool_type": "write true or false", "model_type": "give keys with values below it"}
 """What pydantic says less plainly."""
 Lines = dict[tuple[str, ...], int]
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
@@ -55,24 +56,29 @@ def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
     Raises:
         UserError: the file cannot be read or parsed, or a key or value is not acceptable.
     """
+    return parse_config(read_yaml(path), overrides, name=str(path))
+
+
+def read_yaml(path: str | Path) -> str:
+    """The text of a YAML file.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
     path = Path(path)
     if path.is_dir():
         raise UserError(f"{path}: is a folder, not a config file; configs/ holds some to start from")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise UserError(f"{path}: no such config file; see configs/ for some to start from") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read as UTF-8 text: {error}") from None
-    return parse_config(text, overrides, name=str(path))
 
 
 def parse_config(text: str, overrides: Iterable[str] = (), name: str = "config") -> Config:
     """Like `load_config`, from YAML text; `name` stands for the file in error messages."""
-    document, lines = _parse_yaml(text, name)
-    document = {} if document is None else document
-    if not isinstance(document, dict):
-        raise UserError(f"{name}: holds {_kind(document)}, not keys with values; see configs/default.yaml")
+    document, lines = parse_mapping(text, name)
     given: dict[tuple[str, ...], str] = {}
     for override in overrides:
         key, equals, value = override.partition("=")
@@ -81,10 +87,38 @@ def parse_config(text: str, overrides: Iterable[str] = (), name: str = "config")
             raise UserError(f"--set {override}: write it as key.path=value, such as training.max_minutes=15")
         _assign(document, keys, _parse_yaml(value, f"--set {key}")[0], override)
         given[keys] = f"--set {override}"
+    return validate(Config, document, lines, name, given)
+
+
+def parse_mapping(text: str, name: str) -> tuple[dict[str, Any], Lines]:
+    """YAML text that holds keys with values, and the line on which each key stands.
+
+    Raises:
+        UserError: the text is not valid YAML, or holds something else.
+    """
+    document, lines = _parse_yaml(text, name)
+    document = {} if document is None else document
+    if not isinstance(document, dict):
+        raise UserError(f"{name}: holds {_kind(document)}, not keys with values; see configs/default.yaml")
+    return document, lines
+
+
+def validate(
+    model: type[Model],
+    document: dict[str, Any],
+    lines: Lines,
+    name: str,
+    given: Mapping[tuple[str, ...], str] | None = None,
+) -> Model:
+    """The document as a model; `given` says which keys came from elsewhere than the file `name`, and from where.
+
+    Raises:
+        UserError: a key or value is not acceptable.
+    """
     try:
-        return Config.model_validate(document)
+        return model.model_validate(document)
     except ValidationError as error:
-        raise UserError(_describe(error, document, lines, given, name)) from None
+        raise UserError(_describe(error, model, document, lines, given or {}, name)) from None
 
 
 def dump_config(config: Config) -> str:
@@ -125,7 +159,14 @@ def _assign(document: dict[str, Any], keys: tuple[str, ...], value: Any, overrid
     document[keys[-1]] = value
 
 
-def _describe(error: ValidationError, document: Any, lines: Lines, given: dict[tuple[str, ...], str], name: str) -> str:
+def _describe(
+    error: ValidationError,
+    model: type[BaseModel],
+    document: Any,
+    lines: Lines,
+    given: Mapping[tuple[str, ...], str],
+    name: str,
+) -> str:
     """One line for the first fault: where it stands, what is wrong, what would do."""
     # Of a union's faults, the branch that reads keys (given first) says more than "should be a string".
     faults = sorted(
@@ -135,27 +176,27 @@ def _describe(error: ValidationError, document: Any, lines: Lines, given: dict[t
     path: list[str] = []
     value: Any = document
     for part in fault["loc"]:
-        # A union's branch name is part of pydantic's location but not of the YAML.
-        stands_there = part in value if isinstance(value, dict) else isinstance(value, list)
+        # A union's branch name, or the mark that a key is at fault, is part of pydantic's location but not of the YAML.
+        stands_there = part in value if isinstance(value, dict) else isinstance(value, list) and isinstance(part, int)
         if stands_there:
             path.append(str(part))
             value = value[part]
     dotted = ".".join(path)
     where = _where(tuple(path), lines, given, name)
     if fault["type"] == "extra_forbidden":
-        options = _fields_at(path[:-1])
+        options = _fields_at(model, path[:-1])
         close = difflib.get_close_matches(path[-1], options, n=1)
         hint = f"did you mean {close[0]}?" if close else f"known here: {', '.join(options)}"
         return f"{where}: unknown key {dotted}; {hint}"
     if fault["type"] == "missing":
-        return f"{where}: {dotted}.{fault['loc'][-1]} is missing"
+        return f"{where}: {'.'.join([*path, str(fault['loc'][-1])])} is missing"
     message = ADVICE.get(fault["type"]) or fault["msg"].removeprefix("Value error, ")
     if isinstance(value, dict) and fault["type"] == "value_error":
-        return f"{where}: {dotted}: {message}"
+        return ": ".join(filter(None, (where, dotted, message)))
     return f"{where}: {dotted} is {value!r}: {message[:1].lower()}{message[1:]}"
 
 
-def _where(keys: tuple[str, ...], lines: Lines, given: dict[tuple[str, ...], str], name: str) -> str:
+def _where(keys: tuple[str, ...], lines: Lines, given: Mapping[tuple[str, ...], str], name: str) -> str:
     """The --set that gave the keys, or else the file and the line of the nearest key that stands there."""
     for depth in range(len(keys), 0, -1):
         override = given.get(keys[:depth])
@@ -166,13 +207,13 @@ def _where(keys: tuple[str, ...], lines: Lines, given: dict[tuple[str, ...], str
     return name
 
 
-def _fields_at(path: list[str]) -> list[str]:
-    """Keys known below a path of the configuration; a number in it is a place in a list."""
-    model: Any = Config
+def _fields_at(model: type[BaseModel], path: list[str]) -> list[str]:
+    """Keys known below a path of a model; a number in it is a place in a list."""
+    section: Any = model
     for key in path:
         if not key.isdigit():
-            model = _section(model.model_fields[key].annotation)
-    return list(model.model_fields)
+            section = _section(section.model_fields[key].annotation)
+    return list(section.model_fields)
 
 
 def _section(annotation: Any) -> Any:

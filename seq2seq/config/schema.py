@@ -6,7 +6,11 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 CellKind = Literal["rnn", "lstm", "gru"]
-AttentionKind = Literal["none", "concat", "concat_tanh", "scaled_dot", "additive"]
+DecoderCellKind = Literal["rnn", "lstm", "gru", "cgru"]
+AttentionKind = Literal[
+    "none", "concat", "concat_positions", "concat_tanh", "scaled_dot", "additive", "dot", "general", "cosine"
+]
+SelectionKind = Literal["soft", "hard", "local", "sparsemax", "entmax"]
 TokenizerKind = Literal["unigram", "bpe", "characters", "words"]
 OptimizerKind = Literal["adam", "adamw"]
 ScheduleKind = Literal["constant", "plateau", "inverse_sqrt", "cosine"]
@@ -124,6 +128,11 @@ class Tokenizers(Section):
     """Tokenizer of the target side."""
 
 
+def _divides(key: str, heads: int, name: str, size: int) -> None:
+    if heads and size % heads:
+        raise ValueError(f"{key}: {heads} heads do not divide {name}, {size}; choose a divisor of it")
+
+
 class Encoder(Section):
     """Embedding and (bidirectional) recurrence over the source."""
 
@@ -143,30 +152,77 @@ class Encoder(Section):
     """Dropout between layers."""
     word_dropout: Fraction = 0.0
     """Share of source tokens replaced by <unk> in training (Gal & Ghahramani 2016)."""
+    layer_norm: bool = False
+    """Layer normalisation inside the cell (Ba 2016)."""
+    residual: bool = False
+    """Add each layer's input to its output, from the second layer on (Wu 2016, section 3.1)."""
+    variational_dropout: bool = False
+    """Draw the dropout masks of embeddings and layers once a sentence, not at each position (Gal & Ghahramani 2016)."""
+    self_attention: Annotated[int, Field(ge=0)] = 0
+    """Heads of self-attention over the outputs of the recurrence (Q = K = V; Vaswani 2017); 0: none."""
+
+    @property
+    def output_size(self) -> int:
+        """Size of an annotation (M)."""
+        return self.hidden_size * (2 if self.bidirectional else 1)
+
+    @model_validator(mode="after")
+    def _self_attention_fits(self) -> Self:
+        _divides("self_attention", self.self_attention, "the size of an annotation", self.output_size)
+        return self
 
 
 class Attention(Section):
     """How the decoder weighs the source positions at each step."""
 
     kind: AttentionKind = "additive"
-    """Score: none, concat, concat_tanh, scaled_dot or additive; docs/architecture.md has each formula."""
+    """Score: none, concat, concat_positions, concat_tanh, scaled_dot, additive, dot, general or cosine;
+    docs/attention.md has each formula."""
     size: Count | None = None
-    """Size of the space in which queries meet keys (A); null: the decoder's hidden_size."""
+    """Size of the space in which queries meet keys (A), of all heads together; null: the decoder's hidden_size."""
+    heads: Count = 1
+    """Heads, each with its own part of that space and of the values (Vaswani 2017, section 3.2.2)."""
+    selection: SelectionKind = "soft"
+    """What the scores select: soft (softmax over all positions), hard (exactly one position), local (a window),
+    sparsemax (Martins & Astudillo 2016) or entmax (1.5; Peters 2019), which give exact zeros."""
+    centre: Literal["predicted", "monotonic"] = "predicted"
+    """Centre of the local window: predicted from the query (local-p) or the target position (local-m; Luong 2015)."""
+    window: Count = 5
+    """Positions on each side of the centre of the local window (D)."""
+    temperature: Annotated[float, Field(gt=0.0)] = 0.1
+    """kind: cosine divides the cosine by this."""
+    gumbel_temperature: Annotated[float, Field(gt=0.0)] = 1.0
+    """selection: hard draws with Gumbel noise at this temperature while it trains (Jang 2017)."""
+    max_length: Count = 50
+    """Source positions that kind: concat_positions tells apart; later ones share the last one's weights."""
+    coverage: bool = False
+    """Let the score see how much attention each position has had so far (Tu 2016)."""
+    coverage_loss: Annotated[float, Field(ge=0.0)] = 0.0
+    """Weight of the penalty for looking twice at a position (See 2017, equation 12); needs coverage."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.kind == "none" and (self.selection != "soft" or self.heads > 1 or self.coverage):
+            raise ValueError("kind: none scores nothing; it goes with selection: soft, heads: 1 and coverage: false")
+        if self.coverage_loss and not self.coverage:
+            raise ValueError("coverage_loss needs coverage: true")
+        return self
 
 
 class Decoder(Section):
     """Recurrence over the target, [Q;C] -> Linear, and the output layer."""
 
-    cell: CellKind = "gru"
-    """Recurrent cell: rnn (tanh), lstm or gru."""
+    cell: DecoderCellKind = "gru"
+    """Recurrent cell: rnn (tanh), lstm, gru, or cgru (conditional GRU: attention between two steps; Sennrich 2017)."""
     embedding_size: Count = 256
     """Size of the target embeddings (E)."""
     hidden_size: Count = 384
     """Size of the recurrent state (H)."""
     layers: Count = 1
     """Stacked recurrent layers."""
-    attend: Literal["before", "after"] = "after"
+    attend: Literal["before", "between", "after"] = "after"
     """before (Bahdanau 2015): the query is s_{t-1} and [Q;C] -> Linear feeds the cell;
+    between: the order of cell: cgru, the query is the state after its first step and [Q;C] -> Linear feeds the second;
     after (Luong 2015): the query is s_t and [Q;C] -> Linear feeds the output layer."""
     input_feeding: bool = False
     """With attend: after, give the cell also the last step's [Q;C] -> Linear (Luong 2015, section 3.3)."""
@@ -180,11 +236,22 @@ class Decoder(Section):
     """Share of fed target tokens replaced by <unk> in training."""
     tie_embeddings: bool = True
     """The output layer is the transposed target embedding (Press & Wolf 2017)."""
+    layer_norm: bool = False
+    """Layer normalisation inside the cell (Ba 2016)."""
+    residual: bool = False
+    """Add each layer's input to its output, from the second layer on (Wu 2016, section 3.1)."""
+    variational_dropout: bool = False
+    """Draw the dropout masks of embeddings and layers once a sentence, not at each step (Gal & Ghahramani 2016)."""
+    self_attention: Annotated[int, Field(ge=0)] = 0
+    """Heads of causal self-attention over the recurrence's outputs so far (Vaswani 2017, section 3.2.3); 0: none."""
 
     @model_validator(mode="after")
-    def _input_feeding_needs_after(self) -> Self:
-        if self.input_feeding and self.attend == "before":
-            raise ValueError("input_feeding goes with attend: after; with attend: before the context is fed already")
+    def _order_fits(self) -> Self:
+        if self.input_feeding and self.attend != "after":
+            raise ValueError(f"input_feeding goes with attend: after; attend: {self.attend} feeds the context already")
+        if (self.cell == "cgru") != (self.attend == "between"):
+            raise ValueError("cell: cgru and attend: between go together: a conditional GRU attends between its steps")
+        _divides("self_attention", self.self_attention, "hidden_size", self.hidden_size)
         return self
 
 
@@ -279,3 +346,16 @@ class Config(Section):
     """The training loop."""
     search: Search = Search()
     """Translation."""
+
+    @model_validator(mode="after")
+    def _attention_fits(self) -> Self:
+        attention, memory, query = self.attention, self.encoder.output_size, self.decoder.hidden_size
+        if attention.kind == "dot" and memory != query:
+            raise ValueError(
+                f"attention.kind: dot needs queries and keys of one size, but decoder.hidden_size is {query} and the "
+                f"encoder's output {memory}; make them equal or use kind: general"
+            )
+        _divides("attention.heads", attention.heads, "the size of an annotation", memory)
+        if attention.kind in ("concat_tanh", "scaled_dot", "additive", "cosine"):
+            _divides("attention.heads", attention.heads, "attention.size", attention.size or query)
+        return self

@@ -40,7 +40,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], target_language:
     """
     _check(hypotheses, references)
     by_character = base_language(target_language) in _TER_BY_CHARACTER
-    bleu, chrf, ter = _bleu(target_language), CHRF(), TER(normalized=by_character, asian_support=by_character)
+    bleu, chrf, ter = bleu_metric(target_language), CHRF(), TER(normalized=by_character, asian_support=by_character)
     bleu_score, chrf_score, ter_score = (
         metric.corpus_score(list(hypotheses), [list(references)]) for metric in (bleu, chrf, ter)
     )
@@ -64,7 +64,7 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], target_lan
         ValueError: the two differ in length, or are empty.
     """
     _check(hypotheses, references)
-    return _bleu(target_language).corpus_score(list(hypotheses), [list(references)]).score
+    return bleu_metric(target_language).corpus_score(list(hypotheses), [list(references)]).score
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
@@ -74,5 +74,6 @@ def _check(hypotheses: Sequence[str], references: Sequence[str]) -> None:
         raise ValueError("no translation to score")
 
 
-def _bleu(target_language: str) -> BLEU:
+def bleu_metric(target_language: str) -> BLEU:
+    """sacreBLEU's BLEU with the tokenizer that the target language needs."""
     return BLEU(tokenize=_BLEU_TOKENIZERS.get(base_language(target_language), BLEU.TOKENIZER_DEFAULT))

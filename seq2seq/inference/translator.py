@@ -12,9 +12,10 @@ from torch import Tensor
 
 from seq2seq.checkpoint import RunDirectory
 from seq2seq.config.schema import Search
-from seq2seq.data.batching import group, pad
+from seq2seq.data.batching import Batch, group, make_batch, pad
 from seq2seq.data.cleaning import normalize
 from seq2seq.data.tokenizer import BOS, EOS, PAD, UNK, TextTokenizer
+from seq2seq.data.tokenizer.protocol import SPECIALS
 from seq2seq.inference.search import beam_search, greedy
 from seq2seq.model import DecoderState, Memory, Seq2Seq
 
@@ -64,6 +65,21 @@ class Translation:
     attention: list[list[float]] | None
     """One row for each target token, one column for each source token; only where asked for."""
 
+    def alignment(self) -> list[tuple[int, int]]:
+        """Links (source token, target token) from 0: each target token with the source token of most attention.
+
+        </s> is left out on both sides; of equal weights the first counts. A target token that looks at nothing but the
+        source's </s> has no link.
+
+        Raises:
+            ValueError: the attention was not kept.
+        """
+        if self.attention is None:
+            raise ValueError("no attention was kept: ask for it with translate(..., attention=True)")
+        ended = self.target_tokens[-1:] == [SPECIALS[EOS]]
+        rows = [row[:-1] for row in self.attention[: len(self.target_tokens) - ended]]
+        return [(row.index(max(row)), target) for target, row in enumerate(rows) if any(row)]
+
 
 EMPTY = Translation("", 0.0, [], [], [])
 
@@ -110,6 +126,43 @@ class Translator:
         if beam is not None and beam < 1:
             raise ValueError(f"beam is {beam}; it must be 1 or more")
         return [translation for _, translation in sorted(self._translate(texts, beam or self.search.beam, attention))]
+
+    @torch.inference_mode()
+    def force_decode(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
+        """Each target as the translation of its source, read step by step (teacher forcing), with its attention.
+
+        Its score is -inf where it has a token that no search ever writes: <unk>.
+
+        Raises:
+            ValueError: the two differ in length.
+        """
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources)} sources but {len(targets)} targets")
+        ids = self.source.encode_batch([*map(normalize, sources)]), self.target.encode_batch([*map(normalize, targets)])
+        lengths = np.array([max(map(len, pair)) + 1 for pair in zip(*ids, strict=True)], dtype=np.int64)
+        found: dict[int, Translation] = {}
+        for rows in group(lengths, np.argsort(-lengths, kind="stable"), self.search.batch_tokens):
+            batch = make_batch(*([side[row] for row in rows] for side in ids)).to(self.device)
+            for row, total, weights in zip(rows, *self._force(batch), strict=True):
+                source, target = ([*side[row], EOS] for side in ids)
+                found[int(row)] = Translation(
+                    targets[row],
+                    float(total) / len(target) ** self.search.length_penalty,
+                    self.source.tokens(source),
+                    self.target.tokens(target),
+                    weights[: len(target), : len(source)].tolist(),
+                )
+        return [found[row] for row in sorted(found)]
+
+    def _force(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Log-probability of each target (B), and the attention at each step (B T S)."""
+        state, totals, seen = self.steps.start(batch.source), [], []
+        for tokens, expected in zip(batch.target_input.unbind(dim=1), batch.target_output.unbind(dim=1), strict=True):
+            log_probabilities, state, weights = self.steps.step(tokens, state)
+            total = log_probabilities.gather(1, expected.unsqueeze(1)).squeeze(1)
+            totals.append(total.masked_fill(expected == PAD, 0.0))
+            seen.append(weights)
+        return torch.stack(totals, dim=1).sum(dim=1), torch.stack(seen, dim=1)
 
     @torch.inference_mode()
     def _translate(self, texts: Sequence[str], beam: int, attention: bool) -> Iterator[tuple[int, Translation]]:

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seq2seq.config import schema
-from seq2seq.model.attention import Attention, Memory
+from seq2seq.model.attention import Attention, AttentionState, Memory, SelfAttention, SelfAttentionCache
 from seq2seq.model.embedding import TokenEmbedding
+from seq2seq.model.products import Linear, linear
 from seq2seq.model.recurrent import Recurrent, RecurrentState
 
 
@@ -17,26 +17,39 @@ class DecoderState(NamedTuple):
     """What one step hands to the next."""
 
     recurrent: RecurrentState
+    attention: AttentionState
+    first: RecurrentState | None
+    """Of a conditional GRU's first step; its hidden state is s_{t-1}."""
     fed: Float[Tensor, "B R"] | None
     """The last reprojected [Q;C], where input feeding wants it."""
+    written: SelfAttentionCache | None
+    """What self-attention knows of the earlier steps."""
 
     def select(self, rows: Int[Tensor, "N"]) -> "DecoderState":
         """The states of the given sentences: repeated, reordered or dropped."""
-        return DecoderState(self.recurrent.select(rows), None if self.fed is None else self.fed.index_select(0, rows))
+        return DecoderState(
+            self.recurrent.select(rows),
+            self.attention.select(rows),
+            None if self.first is None else self.first.select(rows),
+            None if self.fed is None else self.fed.index_select(0, rows),
+            None if self.written is None else self.written.select(rows),
+        )
 
 
 class Decoder(nn.Module):
-    """The two orders of attention, recurrence and output.
+    """The three orders of attention, recurrence and output; A[Q] stands for tanh(Linear[Q; C]), C attended to by Q.
 
-    attend: before (Bahdanau 2015): Q = s_{t-1};  a_t = tanh(Linear[Q;C]);  s_t = cell([y_{t-1}; a_t], s_{t-1});
-        features = tanh(Linear[s_t; a_t]).
-    attend: after (Luong 2015, equation 5): s_t = cell(y_{t-1}, s_{t-1});  Q = s_t;  features = a_t = tanh(Linear[Q;C]);
+    attend: before (Bahdanau 2015): a_t = A[s_{t-1}];  s_t = cell([y_{t-1}; a_t], s_{t-1});  Linear[s_t; a_t] is read.
+    attend: between (conditional GRU, Sennrich 2017, section 3.1): q_t = GRU_1(y_{t-1}, s_{t-1});  a_t = A[q_t];
+        s_t = GRU_2(a_t, q_t);  Linear[s_t; a_t] is read.
+    attend: after (Luong 2015, equation 5): s_t = cell(y_{t-1}, s_{t-1});  a_t = A[s_t] is read;
         with input feeding the cell reads [y_{t-1}; a_{t-1}].
+    With self-attention, s_t is enriched by s_1 ... s_t where the output layer (and, after, the attention) reads it.
 
     Args:
         settings: sizes and choices.
         vocabulary_size: target vocabulary, V.
-        attention: any Attention with queries of size H.
+        attention: queries of size H.
         memory_size: size of an encoder output, M.
     """
 
@@ -44,32 +57,56 @@ class Decoder(nn.Module):
         super().__init__()
         hidden, embedded = settings.hidden_size, settings.embedding_size
         features = embedded if settings.tie_embeddings else hidden
-        self.before = settings.attend == "before"
+        self.order = settings.attend
         self.input_feeding = settings.input_feeding
-        reprojected = hidden if self.before else features
+        reprojected = features if self.order == "after" else hidden
+        variational = settings.variational_dropout
         # A tied table is also the output layer, where larger weights would start with a loss far above a uniform guess.
         std = 0.25 if settings.tie_embeddings else 1.0
-        self.embedding = TokenEmbedding(
-            vocabulary_size, embedded, settings.embedding_dropout, settings.word_dropout, std
-        )
-        self.initial = nn.Linear(memory_size, hidden * settings.layers) if settings.initial_state == "encoder" else None
-        fed = reprojected if self.before or self.input_feeding else 0
-        self.recurrent = Recurrent(settings.cell, embedded + fed, hidden, settings.layers, settings.dropout)
+        dropout = 0.0 if variational else settings.embedding_dropout
+        self.embedding = TokenEmbedding(vocabulary_size, embedded, dropout, settings.word_dropout, std)
+        self.initial = Linear(memory_size, hidden * settings.layers) if settings.initial_state == "encoder" else None
+
+        def recurrent(cell: str, size: int, layers: int, input_dropout: float) -> Recurrent:
+            return Recurrent(
+                cell,
+                size,
+                hidden,
+                layers,
+                settings.dropout,
+                layer_norm=settings.layer_norm,
+                residual=settings.residual,
+                variational_dropout=variational,
+                input_dropout=input_dropout if variational else 0.0,
+            )
+
+        self.first: Recurrent | None = None
+        if settings.cell == "cgru":
+            self.first = recurrent("gru", embedded, 1, settings.embedding_dropout)
+            self.recurrent = recurrent("gru", reprojected, settings.layers, settings.dropout)
+        else:
+            fed = reprojected if self.order == "before" or self.input_feeding else 0
+            self.recurrent = recurrent(settings.cell, embedded + fed, settings.layers, settings.embedding_dropout)
+        heads = settings.self_attention
+        self.self_attention = SelfAttention(hidden, heads, settings.dropout, causal=True) if heads else None
         self.attention = attention
-        self.reproject = nn.Linear(hidden + memory_size, reprojected)
-        self.readout = nn.Linear(hidden + reprojected, features) if self.before else None
+        self.reproject = Linear(hidden + memory_size, reprojected)
+        self.readout = None if self.order == "after" else Linear(hidden + reprojected, features)
         self.dropout = nn.Dropout(settings.dropout)
-        self.untied = None if settings.tie_embeddings else nn.Linear(features, vocabulary_size, bias=False)
+        self.untied = None if settings.tie_embeddings else Linear(features, vocabulary_size, bias=False)
         self.output_bias = nn.Parameter(torch.zeros(vocabulary_size))
 
-    def start(self, summary: Float[Tensor, "B M"]) -> DecoderState:
+    def start(self, summary: Float[Tensor, "B M"], memory: Memory) -> DecoderState:
         """First state: tanh(Linear(the encoder's final state)), or zeros (Bahdanau 2015, appendix A.2.2)."""
-        state = self.recurrent.zero_state(summary.size(0))
+        batch = summary.size(0)
+        recurrent = self.recurrent.zero_state(batch)
         if self.initial is not None:
-            hidden = torch.tanh(self.initial(summary)).unflatten(1, (state.hidden.size(0), -1))
-            state = state._replace(hidden=hidden.transpose(0, 1).contiguous())
-        fed = summary.new_zeros(summary.size(0), self.reproject.out_features) if self.input_feeding else None
-        return DecoderState(state, fed)
+            hidden = torch.tanh(self.initial(summary)).unflatten(1, (recurrent.hidden.size(0), -1))
+            recurrent = recurrent._replace(hidden=hidden.transpose(0, 1).contiguous())
+        first = None if self.first is None else self.first.zero_state(batch)._replace(hidden=recurrent.hidden[:1])
+        fed = summary.new_zeros(batch, self.reproject.out_features) if self.input_feeding else None
+        written = None if self.self_attention is None else self.self_attention.empty_cache(batch)
+        return DecoderState(recurrent, self.attention.start(memory), first, fed, written)
 
     def step(
         self, tokens: Int[Tensor, "B"], state: DecoderState, memory: Memory
@@ -80,22 +117,41 @@ class Decoder(nn.Module):
     def _step(
         self, embedded: Float[Tensor, "B 1 E"], state: DecoderState, memory: Memory
     ) -> tuple[Float[Tensor, "B R"], DecoderState, Float[Tensor, "B S"]]:
-        if self.before:
-            reprojected, weights = self._attend(state.recurrent.hidden[-1].unsqueeze(1), memory)
-            outputs, recurrent = self.recurrent(torch.cat([embedded, reprojected], dim=-1), state.recurrent)
+        recurrent, attention, first, fed, written = state
+        if self.order == "after":
+            inputs = embedded if fed is None else torch.cat([embedded, fed.unsqueeze(1)], dim=-1)
+            outputs, recurrent = self.recurrent(inputs, recurrent)
+            outputs, written = self._look_back(outputs, written)
+            reprojected, weights, attention = self._attend(outputs, memory, attention)
+            features = self.dropout(reprojected)
+        else:
+            if self.first is None:
+                query = recurrent.hidden[-1].unsqueeze(1)
+                reprojected, weights, attention = self._attend(query, memory, attention)
+                outputs, recurrent = self.recurrent(torch.cat([embedded, reprojected], dim=-1), recurrent)
+            else:
+                query, first = self.first(embedded, first)
+                reprojected, weights, attention = self._attend(query, memory, attention)
+                base = recurrent._replace(hidden=torch.cat([first.hidden, recurrent.hidden[1:]]))
+                outputs, recurrent = self.recurrent(reprojected, base)
+                first = first._replace(hidden=recurrent.hidden[:1])
+            outputs, written = self._look_back(outputs, written)
             features = self._read_out(outputs, reprojected)
-            return features.squeeze(1), DecoderState(recurrent, None), weights.squeeze(1)
-        inputs = embedded if state.fed is None else torch.cat([embedded, state.fed.unsqueeze(1)], dim=-1)
-        outputs, recurrent = self.recurrent(inputs, state.recurrent)
-        reprojected, weights = self._attend(outputs, memory)
-        fed = reprojected.squeeze(1)
-        return self.dropout(fed), DecoderState(recurrent, fed if self.input_feeding else None), weights.squeeze(1)
+        fed = reprojected.squeeze(1) if self.input_feeding else None
+        return features.squeeze(1), DecoderState(recurrent, attention, first, fed, written), weights.squeeze(1)
+
+    def _look_back(
+        self, outputs: Float[Tensor, "B 1 H"], written: SelfAttentionCache | None
+    ) -> tuple[Float[Tensor, "B 1 H"], SelfAttentionCache | None]:
+        if self.self_attention is None or written is None:
+            return outputs, None
+        return self.self_attention.step(outputs, written)
 
     def _attend(
-        self, query: Float[Tensor, "B T H"], memory: Memory
-    ) -> tuple[Float[Tensor, "B T R"], Float[Tensor, "B T S"]]:
-        context, weights = self.attention(query, memory)
-        return torch.tanh(self.reproject(torch.cat([query, context], dim=-1))), weights
+        self, query: Float[Tensor, "B T H"], memory: Memory, state: AttentionState
+    ) -> tuple[Float[Tensor, "B T R"], Float[Tensor, "B T S"], AttentionState]:
+        context, weights, state = self.attention(query, memory, state)
+        return torch.tanh(self.reproject(torch.cat([query, context], dim=-1))), weights, state
 
     def _read_out(
         self, outputs: Float[Tensor, "B T H"], reprojected: Float[Tensor, "B T R"]
@@ -105,8 +161,8 @@ class Decoder(nn.Module):
 
     def forward(
         self, tokens: Int[Tensor, "B T"], state: DecoderState, memory: Memory, teacher_forcing: float = 1.0
-    ) -> Float[Tensor, "B T R"]:
-        """Features at all steps; `tokens` is the reference, shifted right.
+    ) -> tuple[Float[Tensor, "B T R"], Float[Tensor, "B T S"]]:
+        """Features and attention weights of all steps; `tokens` is the reference, shifted right.
 
         `teacher_forcing` is the chance, for each token, that the reference is fed rather than the model's own best
         last token (scheduled sampling, Bengio 2015).
@@ -114,29 +170,38 @@ class Decoder(nn.Module):
         if teacher_forcing < 1.0:
             return self._sampled(tokens, state, memory, teacher_forcing)
         embedded = self.embedding(tokens)
-        if not self.before and not self.input_feeding:
+        if self.order == "after" and not self.input_feeding and not self.attention.stepwise:
             # No step needs the context of an earlier one: the recurrence runs in one call, attention in another.
-            return self.dropout(self._attend(self.recurrent(embedded, state.recurrent)[0], memory)[0])
-        features = []
+            outputs = self.recurrent(embedded, state.recurrent)[0]
+            if self.self_attention is not None:
+                outputs = self.self_attention(outputs)
+            reprojected, weights, _ = self._attend(outputs, memory, state.attention)
+            return self.dropout(reprojected), weights
+        steps = []
         for step in embedded.split(1, dim=1):
-            feature, state, _ = self._step(step, state, memory)
-            features.append(feature)
-        return torch.stack(features, dim=1)
+            features, state, weights = self._step(step, state, memory)
+            steps.append((features, weights))
+        return _stacked(steps)
 
     def _sampled(
         self, tokens: Int[Tensor, "B T"], state: DecoderState, memory: Memory, teacher_forcing: float
-    ) -> Float[Tensor, "B T R"]:
-        features: list[Tensor] = []
+    ) -> tuple[Float[Tensor, "B T R"], Float[Tensor, "B T S"]]:
+        steps: list[tuple[Tensor, Tensor]] = []
         for reference in tokens.unbind(dim=1):
             fed = reference
-            if features:
-                own = self.output(features[-1].detach()).argmax(dim=-1)
+            if steps:
+                own = self.output(steps[-1][0].detach()).argmax(dim=-1)
                 fed = torch.where(torch.rand(own.shape, device=own.device) < teacher_forcing, reference, own)
-            feature, state, _ = self.step(fed, state, memory)
-            features.append(feature)
-        return torch.stack(features, dim=1)
+            features, state, weights = self.step(fed, state, memory)
+            steps.append((features, weights))
+        return _stacked(steps)
 
     def output(self, features: Float[Tensor, "*B R"]) -> Float[Tensor, "*B V"]:
         """The output layer: features to logits over the target vocabulary."""
         weight = self.embedding.table.weight if self.untied is None else self.untied.weight
-        return F.linear(features, weight, self.output_bias)
+        return linear(features, weight, self.output_bias)
+
+
+def _stacked(steps: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    features, weights = zip(*steps, strict=True)
+    return torch.stack(features, dim=1), torch.stack(weights, dim=1)

@@ -1,13 +1,22 @@
 """Seq2Seq joins encoder and decoder."""
 
+from typing import NamedTuple
+
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from seq2seq.config import Config
 from seq2seq.data.tokenizer import PAD
-from seq2seq.model.attention import ATTENTIONS, Memory
+from seq2seq.model.attention import Attention, Memory
 from seq2seq.model.decoder import Decoder, DecoderState
 from seq2seq.model.encoder import Encoder
+
+
+class Predictions(NamedTuple):
+    """What the model says of a reference it was given."""
+
+    logits: Float[Tensor, "B T V"]
+    attention: Float[Tensor, "B T S"]
 
 
 class Seq2Seq(nn.Module):
@@ -22,19 +31,21 @@ class Seq2Seq(nn.Module):
         """What the decoder attends to, and its first state; done once a sentence."""
         mask = source != PAD
         outputs, summary = self.encoder(source, mask)
-        return self.decoder.attention.prepare(outputs, mask), self.decoder.start(summary)
+        memory = self.decoder.attention.prepare(outputs, mask)
+        return memory, self.decoder.start(summary, memory)
 
     def forward(
         self, source: Int[Tensor, "B S"], target_input: Int[Tensor, "B T"], teacher_forcing: float = 1.0
-    ) -> Float[Tensor, "B T V"]:
+    ) -> Predictions:
         """Logits of each next token, given the reference before it (`target_input`: <s> y_1 ... y_{T-1})."""
         memory, state = self.encode(source)
-        return self.decoder.output(self.decoder(target_input, state, memory, teacher_forcing))
+        features, attention = self.decoder(target_input, state, memory, teacher_forcing)
+        return Predictions(self.decoder.output(features), attention)
 
 
 def build_model(config: Config, source_vocabulary: int, target_vocabulary: int) -> Seq2Seq:
     """A freshly initialised model; seed torch first for weights that can be had again."""
     encoder = Encoder(config.encoder, source_vocabulary)
-    hidden = config.decoder.hidden_size
-    attention = ATTENTIONS[config.attention.kind](hidden, encoder.output_size, config.attention.size or hidden)
-    return Seq2Seq(encoder, Decoder(config.decoder, target_vocabulary, attention, encoder.output_size))
+    memory_size = config.encoder.output_size
+    attention = Attention(config.attention, config.decoder.hidden_size, memory_size)
+    return Seq2Seq(encoder, Decoder(config.decoder, target_vocabulary, attention, memory_size))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from seq2seq.data.batching import Batch
@@ -36,6 +36,12 @@ def cross_entropy(logits: Float[Tensor, "B T V"], targets: Int[Tensor, "B T"], s
     return Loss(smoothed, likelihood.detach(), real.sum())
 
 
+def coverage_penalty(attention: Float[Tensor, "B T S"], real: Bool[Tensor, "B T"]) -> Tensor:
+    """Attention given twice: min(a_ts, the attention s had before t), summed over all (See 2017, equation 12)."""
+    before = attention.cumsum(dim=1) - attention
+    return torch.minimum(attention, before).sum(dim=-1).masked_fill(~real, 0.0).sum()
+
+
 @torch.inference_mode()
 def model_perplexity(model: Seq2Seq, batches: Iterable[Batch]) -> float:
     """Perplexity of the references, over all their tokens; the model in eval mode."""
@@ -43,7 +49,7 @@ def model_perplexity(model: Seq2Seq, batches: Iterable[Batch]) -> float:
     likelihood, tokens = 0.0, 0
     for batch in batches:
         batch = batch.to(device)
-        loss = cross_entropy(model(batch.source, batch.target_input), batch.target_output)
+        loss = cross_entropy(model(batch.source, batch.target_input).logits, batch.target_output)
         likelihood, tokens = likelihood + float(loss.likelihood), tokens + int(loss.tokens)
     return perplexity(likelihood, tokens)
 

@@ -14,10 +14,11 @@ from torch import Tensor
 from seq2seq.checkpoint import RunDirectory, load_weights
 from seq2seq.config import Config
 from seq2seq.data.batching import Batch, Batches
+from seq2seq.data.tokenizer import PAD
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq
 from seq2seq.training.averaging import AverageWeights
-from seq2seq.training.loss import cross_entropy, model_perplexity, shown
+from seq2seq.training.loss import coverage_penalty, cross_entropy, model_perplexity, shown
 from seq2seq.training.optimizer import build_optimizer, learning_rate
 from seq2seq.training.progress import Progress
 
@@ -144,10 +145,14 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = state.learning_rate
         self.model.train()
-        logits = self.model(batch.source, batch.target_input, self.config.teacher_forcing.ratio)
-        loss = cross_entropy(logits, batch.target_output, settings.label_smoothing)
+        predictions = self.model(batch.source, batch.target_input, self.config.teacher_forcing.ratio)
+        loss = cross_entropy(predictions.logits, batch.target_output, settings.label_smoothing)
+        minimised = loss.smoothed
+        if self.config.attention.coverage_loss:
+            penalty = coverage_penalty(predictions.attention, batch.target_output != PAD)
+            minimised = minimised + self.config.attention.coverage_loss * penalty
         self.optimizer.zero_grad(set_to_none=True)
-        (loss.smoothed / loss.tokens).backward()
+        (minimised / loss.tokens).backward()
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or float("inf"))
         if torch.isfinite(norm):
             self.optimizer.step()

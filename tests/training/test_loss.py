@@ -48,7 +48,7 @@ def test_model_perplexity_weighs_every_token_alike_whatever_the_batches() -> Non
     one_by_one = [make_batch([source], [target]) for source, target in pairs]
     expected = 0.0
     for batch in one_by_one:
-        log_probabilities = model(batch.source, batch.target_input).log_softmax(dim=-1)[0]
+        log_probabilities = model(batch.source, batch.target_input).logits.log_softmax(dim=-1)[0]
         expected -= sum(log_probabilities[t, token].item() for t, token in enumerate(batch.target_output[0]))
     expected = math.exp(expected / (7 + 2 + 3))
     together = make_batch([source for source, _ in pairs], [target for _, target in pairs])

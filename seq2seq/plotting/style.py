@@ -1,0 +1,63 @@
+"""What all line charts share: one size, a colour and a dash for each line, small files that come out the same again."""
+
+from itertools import islice, product
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+
+from seq2seq.data.files import atomic_write
+
+_COLOURS = 128
+
+
+class Stroke(NamedTuple):
+    """How a line is drawn."""
+
+    color: str
+    linestyle: str
+
+
+def strokes(count: int) -> list[Stroke]:
+    """As many strokes, told apart by colour first and by dash then; they begin anew after forty."""
+    distinct = [Stroke(color, dash) for dash, color in product(("-", "--", ":", "-."), (f"C{n}" for n in range(10)))]
+    return list(islice(distinct * (count // len(distinct) + 1), count))
+
+
+def line_chart(title: str, x_label: str, y_label: str) -> tuple[Figure, Axes]:
+    """An empty chart."""
+    figure = Figure(figsize=(8, 4.5), dpi=100, layout="constrained")
+    axes = figure.subplots()
+    axes.set(title=title, xlabel=x_label, ylabel=y_label)
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write the figure, with a legend at its right, as .png or .svg by the suffix of the path.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    figure.legend(loc="outside right upper", frameon=False, fontsize="small")
+    with atomic_write(path) as file:
+        if path.suffix == ".png":
+            _save_png(figure, file)
+        else:
+            # Text stays text, and neither ids nor a date differ from one time to the next.
+            with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "seq2seq"}):
+                figure.savefig(file, format="svg", metadata={"Date": None})
+
+
+def _save_png(figure: Figure, file: IO[bytes]) -> None:
+    """With a palette: a third of the size."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[:, :, :3]
+    Image.fromarray(pixels).quantize(_COLOURS).save(file, format="png", optimize=True)
