@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from seq2seq.checkpoint import RunDirectory, find_run, find_unfinished
+from seq2seq.checkpoint import FORMAT, RunDirectory, find_run, find_unfinished
 from seq2seq.data.prepare import Prepared
 from seq2seq.errors import UserError
 from seq2seq.inference.translator import Translator
@@ -100,9 +100,9 @@ def test_the_newest_finished_run_is_found(run: RunDirectory, tmp_path: Path, mon
     with pytest.raises(UserError, match=r"no finished run under runs/: train one with `make train`"):
         find_run(None)
     for name, info in (
-        ("old", {"format": 1, "status": "finished", "finished": 100.0}),
-        ("new", {"format": 1, "status": "finished", "finished": 200.0}),
-        ("newer-but-running", {"format": 1, "status": "running"}),
+        ("old", {"format": FORMAT, "status": "finished", "finished": 100.0}),
+        ("new", {"format": FORMAT, "status": "finished", "finished": 200.0}),
+        ("newer-but-running", {"format": FORMAT, "status": "running"}),
         ("broken", {"format": 7}),
     ):
         (tmp_path / "runs" / name).mkdir(parents=True)
@@ -131,11 +131,11 @@ def test_the_newest_unfinished_run_of_exactly_this_name_is_found(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name, info in (
-        ("a-20260101-000000", {"format": 1, "status": "running"}),
-        ("a-20260102-000000", {"format": 1, "status": "running"}),
-        ("a-20260103-000000", {"format": 1, "status": "finished"}),
+        ("a-20260101-000000", {"format": FORMAT, "status": "running"}),
+        ("a-20260102-000000", {"format": FORMAT, "status": "running"}),
+        ("a-20260103-000000", {"format": FORMAT, "status": "finished"}),
         ("a-20260104-000000", {"format": 7}),
-        ("a-b-20260105-000000", {"format": 1, "status": "running"}),
+        ("a-b-20260105-000000", {"format": FORMAT, "status": "running"}),
     ):
         (tmp_path / "runs" / name).mkdir(parents=True)
         (tmp_path / "runs" / name / "run.json").write_text(json.dumps(info), encoding="utf-8")
