@@ -186,7 +186,8 @@ class Attention(Section):
     """What the scores select: soft (softmax over all positions), hard (exactly one position), local (a window),
     sparsemax (Martins & Astudillo 2016) or entmax (1.5; Peters 2019), which give exact zeros."""
     centre: Literal["predicted", "monotonic"] = "predicted"
-    """Centre of the local window: predicted from the query (local-p) or the target position (local-m; Luong 2015)."""
+    """Centre of the local window: predicted from the query (local-p, whose Gaussian leaves the sum of the weights
+    below 1) or the target position (local-m; Luong 2015)."""
     window: Count = 5
     """Positions on each side of the centre of the local window (D)."""
     temperature: Annotated[float, Field(gt=0.0)] = 0.1

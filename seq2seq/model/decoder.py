@@ -19,7 +19,7 @@ class DecoderState(NamedTuple):
     recurrent: RecurrentState
     attention: AttentionState
     first: RecurrentState | None
-    """Of a conditional GRU's first step; its hidden state is s_{t-1}."""
+    """Masks of a conditional GRU's first step; its hidden state is that of `recurrent`."""
     fed: Float[Tensor, "B R"] | None
     """The last reprojected [Q;C], where input feeding wants it."""
     written: SelfAttentionCache | None
@@ -67,7 +67,7 @@ class Decoder(nn.Module):
         self.embedding = TokenEmbedding(vocabulary_size, embedded, dropout, settings.word_dropout, std)
         self.initial = Linear(memory_size, hidden * settings.layers) if settings.initial_state == "encoder" else None
 
-        def recurrent(cell: str, size: int, layers: int, input_dropout: float) -> Recurrent:
+        def recurrent(cell: str, size: int, layers: int, dropped: int = embedded) -> Recurrent:
             return Recurrent(
                 cell,
                 size,
@@ -77,16 +77,17 @@ class Decoder(nn.Module):
                 layer_norm=settings.layer_norm,
                 residual=settings.residual,
                 variational_dropout=variational,
-                input_dropout=input_dropout if variational else 0.0,
+                input_dropout=settings.embedding_dropout if variational else 0.0,
+                dropped_inputs=dropped,
             )
 
         self.first: Recurrent | None = None
         if settings.cell == "cgru":
-            self.first = recurrent("gru", embedded, 1, settings.embedding_dropout)
-            self.recurrent = recurrent("gru", reprojected, settings.layers, settings.dropout)
+            self.first = recurrent("gru", embedded, 1)
+            self.recurrent = recurrent("gru", reprojected, settings.layers, dropped=0)
         else:
             fed = reprojected if self.order == "before" or self.input_feeding else 0
-            self.recurrent = recurrent(settings.cell, embedded + fed, settings.layers, settings.embedding_dropout)
+            self.recurrent = recurrent(settings.cell, embedded + fed, settings.layers)
         heads = settings.self_attention
         self.self_attention = SelfAttention(hidden, heads, settings.dropout, causal=True) if heads else None
         self.attention = attention
@@ -103,7 +104,7 @@ class Decoder(nn.Module):
         if self.initial is not None:
             hidden = torch.tanh(self.initial(summary)).unflatten(1, (recurrent.hidden.size(0), -1))
             recurrent = recurrent._replace(hidden=hidden.transpose(0, 1).contiguous())
-        first = None if self.first is None else self.first.zero_state(batch)._replace(hidden=recurrent.hidden[:1])
+        first = None if self.first is None else self.first.zero_state(batch)
         fed = summary.new_zeros(batch, self.reproject.out_features) if self.input_feeding else None
         written = None if self.self_attention is None else self.self_attention.empty_cache(batch)
         return DecoderState(recurrent, self.attention.start(memory), first, fed, written)
@@ -125,16 +126,15 @@ class Decoder(nn.Module):
             reprojected, weights, attention = self._attend(outputs, memory, attention)
             features = self.dropout(reprojected)
         else:
-            if self.first is None:
+            if self.first is None or first is None:
                 query = recurrent.hidden[-1].unsqueeze(1)
                 reprojected, weights, attention = self._attend(query, memory, attention)
                 outputs, recurrent = self.recurrent(torch.cat([embedded, reprojected], dim=-1), recurrent)
             else:
-                query, first = self.first(embedded, first)
+                query, between = self.first(embedded, first._replace(hidden=recurrent.hidden[:1]))
                 reprojected, weights, attention = self._attend(query, memory, attention)
-                base = recurrent._replace(hidden=torch.cat([first.hidden, recurrent.hidden[1:]]))
-                outputs, recurrent = self.recurrent(reprojected, base)
-                first = first._replace(hidden=recurrent.hidden[:1])
+                hidden = torch.cat([between.hidden, recurrent.hidden[1:]])
+                outputs, recurrent = self.recurrent(reprojected, recurrent._replace(hidden=hidden))
             outputs, written = self._look_back(outputs, written)
             features = self._read_out(outputs, reprojected)
         fed = reprojected.squeeze(1) if self.input_feeding else None

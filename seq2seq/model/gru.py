@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.autograd.function import Function, once_differentiable
-from torch.nn.utils.rnn import PackedSequence
 
+from seq2seq.model.packing import Sentences, from_rows, to_rows
 from seq2seq.model.products import linear, product, rounded
 
 
@@ -22,16 +22,12 @@ class GRU(nn.GRU):
     """
 
     def forward(  # type: ignore[override]
-        self, inputs: Float[Tensor, "B T I"] | PackedSequence, state: Float[Tensor, "L B H"]
-    ) -> tuple[Float[Tensor, "B T D"] | PackedSequence, Float[Tensor, "L B H"]]:
+        self, inputs: Sentences, state: Float[Tensor, "L B H"]
+    ) -> tuple[Sentences, Float[Tensor, "L B H"]]:
         """Outputs at each step and the state after the last one, from a first state."""
         if state.device.type != "cpu" or torch.is_autocast_enabled("cpu"):
             return super().forward(inputs, state)
-        if isinstance(inputs, PackedSequence):
-            data, sizes = inputs.data, inputs.batch_sizes.tolist()
-            state = _reordered(state, inputs.sorted_indices)
-        else:
-            data, sizes = inputs.transpose(0, 1).flatten(end_dim=1), [inputs.size(0)] * inputs.size(1)
+        data, sizes, (state,) = to_rows(inputs, (state,))
         suffixes = ("_l0", "_l0_reverse")[: state.size(0)]
         runs = [
             _Loop.apply(
@@ -46,13 +42,8 @@ class GRU(nn.GRU):
         ]
         joined = torch.cat([outputs for outputs, _ in runs], dim=-1) if len(runs) > 1 else runs[0][0]
         last = torch.stack([final for _, final in runs])
-        if isinstance(inputs, PackedSequence):
-            return inputs._replace(data=joined), _reordered(last, inputs.unsorted_indices)
-        return joined.unflatten(0, (inputs.size(1), inputs.size(0))).transpose(0, 1), last
-
-
-def _reordered(state: Float[Tensor, "L B H"], order: Int[Tensor, "B"] | None) -> Float[Tensor, "L B H"]:
-    return state if order is None else state.index_select(1, order)
+        outputs, (last,) = from_rows(inputs, joined, (last,))
+        return outputs, last
 
 
 class _Loop(Function):

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils.rnn import PackedSequence
 
+from seq2seq.model.packing import Sentences, from_rows, to_rows
 from seq2seq.model.products import linear
 
 Rows = Sequence[Float[Tensor, "P _"]]
@@ -66,15 +66,10 @@ class LayerNormLayer(nn.Module):
         return [norm(block) for norm, block in zip(norms, summed.split(self.block_sizes, dim=-1), strict=True)]
 
     def forward(
-        self, inputs: Float[Tensor, "B T I"] | PackedSequence, state: Tensor | tuple[Tensor, Tensor]
-    ) -> tuple[Float[Tensor, "B T D"] | PackedSequence, Tensor | tuple[Tensor, ...]]:
+        self, inputs: Sentences, state: Tensor | tuple[Tensor, Tensor]
+    ) -> tuple[Sentences, Tensor | tuple[Tensor, ...]]:
         """Outputs at each step and the state after the last one; a state is [directions, B, H], of lstm a pair."""
-        states: tuple[Tensor, ...] = state if isinstance(state, tuple) else (state,)
-        if isinstance(inputs, PackedSequence):
-            data, sizes = inputs.data, inputs.batch_sizes.tolist()
-            states = tuple(_reordered(each, inputs.sorted_indices) for each in states)
-        else:
-            data, sizes = inputs.transpose(0, 1).flatten(end_dim=1), [inputs.size(0)] * inputs.size(1)
+        data, sizes, states = to_rows(inputs, state if isinstance(state, tuple) else (state,))
         outputs, finals = [], []
         for direction, suffix in enumerate(self.suffixes):
             output, final = self._run(data, sizes, [each[direction] for each in states], suffix)
@@ -82,11 +77,8 @@ class LayerNormLayer(nn.Module):
             finals.append(final)
         joined = torch.cat(outputs, dim=-1) if len(outputs) > 1 else outputs[0]
         last = tuple(torch.stack(each) for each in zip(*finals, strict=True))
-        if isinstance(inputs, PackedSequence):
-            last = tuple(_reordered(each, inputs.unsorted_indices) for each in last)
-            return inputs._replace(data=joined), last if isinstance(state, tuple) else last[0]
-        outputs_by_sentence = joined.unflatten(0, (inputs.size(1), inputs.size(0))).transpose(0, 1)
-        return outputs_by_sentence, last if isinstance(state, tuple) else last[0]
+        in_form, last = from_rows(inputs, joined, last)
+        return in_form, last if isinstance(state, tuple) else last[0]
 
     def _run(
         self, data: Float[Tensor, "P I"], sizes: list[int], state: Sequence[Float[Tensor, "B H"]], suffix: str
@@ -112,10 +104,6 @@ class LayerNormLayer(nn.Module):
     def _cell(self, from_input: Rows, from_state: Rows, state: Rows, suffix: str) -> tuple[Float[Tensor, "P H"], ...]:
         """The next state, of which the first part is also the output, from LN(W x), LN(U h) and the last state."""
         raise NotImplementedError
-
-
-def _reordered(state: Float[Tensor, "L B H"], order: Tensor | None) -> Float[Tensor, "L B H"]:
-    return state if order is None else state.index_select(1, order)
 
 
 class LayerNormRNN(LayerNormLayer):

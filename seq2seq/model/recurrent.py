@@ -46,6 +46,7 @@ class Recurrent(nn.Module):
         variational_dropout: one dropout mask for all positions of a sentence (Gal & Ghahramani 2016). Of their masks
             those on the inputs of each layer; one on the recurrent state would rule out PyTorch's fused layers.
         input_dropout: dropout on the inputs of the first layer; needs variational_dropout.
+        dropped_inputs: how many of the first layer's leading features it may drop; None: all.
 
     Raises:
         ValueError: input_dropout without variational_dropout.
@@ -64,6 +65,7 @@ class Recurrent(nn.Module):
         residual: bool = False,
         variational_dropout: bool = False,
         input_dropout: float = 0.0,
+        dropped_inputs: int | None = None,
     ) -> None:
         super().__init__()
         if input_dropout and not variational_dropout:
@@ -75,6 +77,7 @@ class Recurrent(nn.Module):
         self.variational_dropout = variational_dropout
         self.input_sizes = [input_size] + [hidden_size * self.directions] * (layers - 1)
         self.input_dropout = input_dropout
+        self.dropped_inputs = input_size if dropped_inputs is None else dropped_inputs
         self.dropout = nn.Dropout(dropout)
         layer = LAYER_NORM_CELLS[cell] if layer_norm else partial(CELLS[cell], batch_first=True)
         self.layers = nn.ModuleList(layer(size, hidden_size, bidirectional=bidirectional) for size in self.input_sizes)
@@ -97,6 +100,7 @@ class Recurrent(nn.Module):
             rates = [self.input_dropout] + [self.dropout.p] * (len(self.layers) - 1)
             sized = zip(self.input_sizes, rates, strict=True)
             masks = tuple(F.dropout(weight.new_ones(batch, size), rate) for size, rate in sized)
+            masks[0][:, self.dropped_inputs :] = 1
         return RecurrentState(zeros, torch.zeros_like(zeros) if self.has_cell else None, masks)
 
     def forward(

@@ -253,3 +253,11 @@ def test_a_state_dict_makes_another_stack_the_same(cell: str, layer_norm: bool) 
     assert not torch.allclose(one.read(inputs, MASK)[0], other.read(inputs, MASK)[0])
     other.load_state_dict(one.state_dict())
     assert torch.equal(one.read(inputs, MASK)[0], other.read(inputs, MASK)[0])
+
+
+def test_input_dropout_can_be_kept_to_the_leading_features() -> None:
+    recurrent = Recurrent("gru", I, H, 1, 0.0, variational_dropout=True, input_dropout=0.5, dropped_inputs=1).train()
+    masks = recurrent.zero_state(200).masks
+    assert masks is not None
+    assert set(masks[0][:, 0].tolist()) == {0.0, 2.0}
+    assert (masks[0][:, 1:] == 1).all()

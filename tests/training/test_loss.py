@@ -9,7 +9,7 @@ from seq2seq.config import Config
 from seq2seq.data.batching import make_batch
 from seq2seq.data.tokenizer import PAD
 from seq2seq.model import build_model
-from seq2seq.training.loss import cross_entropy, model_perplexity, perplexity, shown
+from seq2seq.training.loss import coverage_penalty, cross_entropy, model_perplexity, perplexity, shown
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])
@@ -60,3 +60,14 @@ def test_perplexity_of_a_broken_model_is_huge_not_a_crash() -> None:
     assert math.isfinite(perplexity(1e9, 1))
     assert perplexity(0.0, 0) == 1.0
     assert (shown(21.636), shown(perplexity(1e9, 1))) == ("21.64", "1.0e+304")
+
+
+def test_the_coverage_penalty_equals_a_loop_over_its_formula() -> None:
+    attention, real = torch.rand(2, 4, 3), torch.tensor([[True] * 4, [True, True, False, False]])
+    expected = 0.0
+    for b in range(2):
+        for t in range(int(real[b].sum())):
+            for s in range(3):
+                coverage = sum(attention[b, earlier, s].item() for earlier in range(t))
+                expected += min(attention[b, t, s].item(), coverage)
+    assert coverage_penalty(attention, real).item() == pytest.approx(expected, rel=1e-5)

@@ -11,9 +11,11 @@ from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config, load_config
 from seq2seq.data.batching import Batch, Batches
 from seq2seq.data.prepare import Prepared, prepare
+from seq2seq.data.tokenizer import PAD
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq, build_model
 from seq2seq.training import trainer as module
+from seq2seq.training.loss import coverage_penalty
 from seq2seq.training.trainer import Trainer
 
 
@@ -260,3 +262,15 @@ def test_dropout_is_off_in_validation_and_on_again_afterwards(digits: Path, tmp_
     trainer.fit()
     assert ("validate", False) in seen and ("validate", True) not in seen
     assert ("forward", True) in seen[seen.index(("validate", False)) :], "training goes on in training mode"
+
+
+def test_the_coverage_loss_teaches_attention_not_to_look_twice(digits: Path, tmp_path: Path) -> None:
+    penalties = []
+    for weight in ("0.0", "5.0"):
+        sets = ["training.max_steps=30", "attention.coverage=true", f"attention.coverage_loss={weight}"]
+        trainer = Case(digits, tmp_path / weight, *sets).trainer()
+        assert trainer.fit()
+        batch = next(iter(trainer.dev.epoch(0)))
+        attention = trainer.model.eval()(batch.source, batch.target_input).attention
+        penalties.append(float(coverage_penalty(attention, batch.target_output != PAD)))
+    assert penalties[1] < 0.9 * penalties[0]
