@@ -5,11 +5,11 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-Sentences = Float[Tensor, "B T I"] | PackedSequence
-States = tuple[Float[Tensor, "L B H"], ...]
+Sentences = Float[Tensor, "B T _"] | PackedSequence
+States = tuple[Float[Tensor, "L B _"], ...]
 
 
-def to_rows(inputs: Sentences, states: States) -> tuple[Float[Tensor, "P I"], list[int], States]:
+def to_rows(inputs: Sentences, states: States) -> tuple[Float[Tensor, "P _"], list[int], States]:
     """The rows of all steps, the number of rows of each step, and the states in the order of a step's rows.
 
     In a packed batch the longest sentence stands first, so the rows of a step are a head of those of the step before.
@@ -19,7 +19,7 @@ def to_rows(inputs: Sentences, states: States) -> tuple[Float[Tensor, "P I"], li
     return inputs.transpose(0, 1).flatten(end_dim=1), [inputs.size(0)] * inputs.size(1), states
 
 
-def from_rows(inputs: Sentences, outputs: Float[Tensor, "P D"], states: States) -> tuple[Sentences, States]:
+def from_rows(inputs: Sentences, outputs: Float[Tensor, "P _"], states: States) -> tuple[Sentences, States]:
     """Outputs in the form of the inputs, and the states in their order."""
     if isinstance(inputs, PackedSequence):
         return inputs._replace(data=outputs), _ordered(states, inputs.unsorted_indices)
