@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,19 +13,22 @@ import torch
 from tqdm import tqdm
 
 from seq2seq.checkpoint import RunDirectory
+from seq2seq.config.comparison import flat
 from seq2seq.data.corpus import Pair
 from seq2seq.data.files import read_lines, write_text
 from seq2seq.errors import UserError
 from seq2seq.evaluation.baselines import copy_baseline
+from seq2seq.evaluation.machine import device_name, processor_name
 from seq2seq.evaluation.scores import corpus_bleu
 from seq2seq.evaluation.significance import Estimate, Significance, paired_bootstrap
+from seq2seq.evaluation.training_figures import TrainingFigures, training_figures
 from seq2seq.inference.translator import Translator
 
 BUCKETS = 5
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Outcome(TrainingFigures):
     """One training, measured on its test set."""
 
     run: str
@@ -32,20 +36,9 @@ class Outcome:
     seed: int
     bleu: Estimate
     chrf: Estimate
-    perplexity: float
-    """Of the references, for each target token."""
     parameters: int
-    tokens_per_second: float
-    """Target tokens in training, validation left out: the median of the reports in metrics.jsonl."""
-    updates: int
-    epoch: int
-    """In which training ended, from 1."""
-    minutes: float
-    """Of training, validation included."""
     bleu_by_length: list[float | None]
     """For each bucket; None where no sentence of this test set falls into it."""
-    dev_curve: list[tuple[float, float]]
-    """(minutes, dev BLEU) of each validation."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +90,12 @@ class ComparisonReport:
     """search.beam of the variants, each once."""
     threads: list[int | None]
     """The setting of the variants, each once; None: each core of the machine."""
+    devices: list[str]
+    """The setting of the variants, each once."""
+    device: str
+    """That made the report."""
+    processor: str
+    """That made the report."""
     torch: str
     """Version that made the report."""
 
@@ -118,18 +117,19 @@ def compare_runs(
     Args:
         name: of the comparison.
         rows: variant -> its runs, as many for each; run i of every variant is compared with run i of the first.
-        kept: folder that keeps the translations, VARIANT-sSEED.txt in the order of test.tsv.
+        kept: folder that keeps the translations, VARIANT-sSEED.txt (see `file_name`) in the order of test.tsv.
         device: where to translate.
 
     Raises:
         UserError: a run is not finished or damaged, or run i of two variants has not the same test set.
     """
     tests = _common_tests(rows)
+    trainings = {variant: [training_figures(run) for run in runs] for variant, runs in rows.items()}
     translated = _translate_all(rows, kept, device)
     first = next(iter(rows.values()))
     language = first[0].config().data.target_language
     copies = [_copied(run, pairs) for run, pairs in zip(first, tests, strict=True)]
-    significance = []
+    significance: list[Significance] = []
     for index, (pairs, copied) in enumerate(zip(tests, copies, strict=True)):
         systems = [each[index].translations for each in translated.values()]
         references = [pair.target for pair in pairs]
@@ -144,8 +144,18 @@ def compare_runs(
                 variant,
                 settings[variant],
                 [
-                    _outcome(run, pairs, translated[variant][index], significance[index], row, longest, language)
-                    for index, (run, pairs) in enumerate(zip(runs, tests, strict=True))
+                    Outcome(
+                        run=str(run.path),
+                        seed=run.config().seed,
+                        bleu=significance[index].bleu[row],
+                        chrf=significance[index].chrf[row],
+                        parameters=translated[variant][index].parameters,
+                        **vars(trainings[variant][index]),
+                        bleu_by_length=_bleu_by_length(
+                            translated[variant][index].translations, tests[index], longest, language
+                        ),
+                    )
+                    for index, run in enumerate(runs)
                 ],
             )
             for row, (variant, runs) in enumerate(rows.items())
@@ -162,6 +172,9 @@ def compare_runs(
         signatures=significance[0].signatures,
         beams=sorted({config.search.beam for config in configs}),
         threads=sorted({config.threads for config in configs}, key=lambda threads: threads or 0),
+        devices=sorted({config.device for config in configs}),
+        device=device_name(device),
+        processor=processor_name(),
         torch=torch.__version__,
     )
 
@@ -188,12 +201,12 @@ def differences(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str
     return {name: {key: each[key] for key in differing if key in each} for name, each in settings.items()}
 
 
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by their dotted keys."""
-    found: dict[str, Any] = {}
-    for key, value in settings.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
+def file_name(text: str) -> str:
+    """A name for a file, of 100 bytes at most: the text where it is one already, else its letters and a hash of it."""
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", text):
+        return text
+    kept = re.sub(r"[^\w.-]+", "-", text).strip("-.").encode()[:80].decode(errors="ignore")
+    return f"{kept}-{hashlib.sha256(text.encode()).hexdigest()[:12]}".lstrip("-")
 
 
 def _common_tests(rows: Mapping[str, Sequence[RunDirectory]]) -> list[list[Pair]]:
@@ -222,7 +235,7 @@ def _translate_all(
             translated[variant] = []
             for run in runs:
                 bar.set_description(f"translating test with {variant}")
-                path = kept / f"{variant}-s{run.config().seed}.txt"
+                path = kept / f"{file_name(variant)}-s{run.config().seed}.txt"
                 translated[variant].append(_translate(run, path, device))
                 bar.update()
     return translated
@@ -269,43 +282,11 @@ def _buckets(sources: Sequence[str], limits: Sequence[int]) -> list[Bucket]:
     ]
 
 
-def _outcome(
-    run: RunDirectory,
-    pairs: Sequence[Pair],
-    translated: _Translated,
-    significance: Significance,
-    row: int,
-    limits: Sequence[int],
-    language: str,
-) -> Outcome:
-    validations = _validations(run)
-    by_length = []
+def _bleu_by_length(
+    translations: Sequence[str], pairs: Sequence[Pair], limits: Sequence[int], language: str
+) -> list[float | None]:
+    found = []
     for places in in_buckets([pair.source for pair in pairs], limits):
-        hypotheses, references = [translated.translations[i] for i in places], [pairs[i].target for i in places]
-        by_length.append(corpus_bleu(hypotheses, references, language) if places else None)
-    return Outcome(
-        run=str(run.path),
-        seed=run.config().seed,
-        bleu=significance.bleu[row],
-        chrf=significance.chrf[row],
-        perplexity=float(run.read_json("report.json")["perplexity"]),
-        parameters=translated.parameters,
-        tokens_per_second=float(np.median([line["tokens_per_second"] for line in validations])),
-        updates=validations[-1]["step"],
-        epoch=validations[-1]["epoch"],
-        minutes=validations[-1]["minutes"],
-        bleu_by_length=by_length,
-        dev_curve=[(line["minutes"], line["dev_bleu"]) for line in validations],
-    )
-
-
-def _validations(run: RunDirectory) -> list[dict[str, Any]]:
-    path = run.path / "metrics.jsonl"
-    try:
-        lines = [json.loads(line) for _, line in read_lines(path)]
-        validations = [line for line in lines if "dev_bleu" in line]
-    except (ValueError, TypeError) as error:
-        raise UserError(f"{path}: damaged: {error}") from None
-    if not validations:
-        raise UserError(f"{path}: holds no validation; the run is damaged, train again")
-    return validations
+        hypotheses, references = [translations[i] for i in places], [pairs[i].target for i in places]
+        found.append(corpus_bleu(hypotheses, references, language) if places else None)
+    return found

@@ -1,41 +1,26 @@
 """A comparison as a Markdown page: tables, figures, how it was measured, and what to read with care."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
+from seq2seq.evaluation.attention_sample import AttentionSample
 from seq2seq.evaluation.comparison import Bucket, ComparisonReport, Outcome, Variant
+from seq2seq.evaluation.comparison_caveats import caveats
 from seq2seq.evaluation.significance import Estimate
 from seq2seq.training.loss import shown
 
-LEVEL = 0.05
-"""Of significance."""
 HEADER = (
     "variant", "BLEU", "95% interval", "p", "chrF", "95% interval", "p", "perplexity", "parameters", "tokens/s",
     "updates", "epoch", "minutes",
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class AttentionSample:
-    """One sentence as the first training of each variant translates it."""
-
-    source: str
-    reference: str | None
-    """None for a sentence that is not of the test set."""
-    translations: dict[str, str]
-    """By variant."""
-    maps: dict[str, str]
-    """Variant -> file of the attention map, relative to the report."""
-    left_out: str | None
-    """Why there are no maps."""
-
-
 def to_markdown(report: ComparisonReport, sample: AttentionSample) -> str:
     """The page; it lies beside learning_curves.png and bleu_by_length.png."""
     sections = [
-        f"# Comparison: {report.name}",
+        f"# Comparison: {_escape(report.name)}",
         results_table(report),
         _legend(report),
         "## BLEU by length of the source",
@@ -50,7 +35,7 @@ def to_markdown(report: ComparisonReport, sample: AttentionSample) -> str:
         "## How it was measured",
         _bullets(_facts(report)),
         "## Read with care",
-        _bullets(caveats(report)),
+        _bullets(map(_escape, caveats(report))),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -60,9 +45,17 @@ def results_table(report: ComparisonReport) -> str:
     rows = [_row(variant) for variant in report.variants]
     if report.copy is not None:
         baseline = [[getattr(each, metric) for each in report.copy] for metric in ("bleu", "chrf")]
-        cells = ["(copy)", *(cell for estimates in baseline for cell in _estimates(estimates))]
+        cells = ["(copy)", *(cell for estimates in baseline for cell in estimate_cells(estimates))]
         rows.append([*cells, *[""] * (len(HEADER) - len(cells))])
     return _table(HEADER, rows)
+
+
+def estimate_cells(estimates: Sequence[Estimate]) -> list[str]:
+    """Score, interval and p of one metric, over all seeds."""
+    lower, upper = min(each.lower for each in estimates), max(each.upper for each in estimates)
+    p_values = [each.p_value for each in estimates if each.p_value is not None]
+    p = f"{max(p_values):.3f}" if p_values else ""
+    return [_spread([each.score for each in estimates], "{:.1f}".format), f"{max(lower, 0):.1f} to {upper:.1f}", p]
 
 
 def bucket_label(bucket: Bucket) -> str:
@@ -75,50 +68,6 @@ def mean_by_length(variant: Variant) -> list[float | None]:
     columns = zip(*(outcome.bleu_by_length for outcome in variant.outcomes), strict=True)
     known = [[value for value in column if value is not None] for column in columns]
     return [fmean(values) if values else None for values in known]
-
-
-def caveats(report: ComparisonReport) -> Iterator[str]:
-    """What these very figures do not show."""
-    first, others = report.variants[0], report.variants[1:]
-    trainings = len(first.outcomes)
-    if trainings == 1:
-        yield (
-            "Each variant was trained once. The intervals and p-values cover the choice of test sentences only; how "
-            "far another training of the same variant would differ is not in them."
-        )
-    else:
-        yield (
-            f"Each variant was trained {trainings} times. The p-value is the largest of the {trainings} tests, one for "
-            f"each seed; how far trainings of a variant differ is seen in the ranges, and {trainings} are few."
-        )
-    if not report.one_test_set:
-        yield "The test set is split off anew for each seed, so the ranges hold the choice of test sentences, too."
-    if len(others) > 1:
-        yield (
-            f"{len(others)} variants are tested against the first: by chance alone, some p below {LEVEL} comes about "
-            f"more often than one time in {1 / LEVEL:.0f}. Corrected for that (Bonferroni), a difference is "
-            f"significant where p is below {LEVEL / len(others):.4f}."
-        )
-    keys = {key for variant in report.variants for key in variant.settings}
-    if not report.one_training_text and not any(key.startswith(("tokenizer.", "data.", "seed")) for key in keys):
-        yield "The training text was changed between one training and another: they did not learn from the same."
-    if any(key.startswith("data.") for key in keys):
-        yield "Settings of data.* differ: the variants need not have learned from the same text."
-    if any(key.startswith(("training.max_", "training.patience")) for key in keys):
-        yield "The budgets differ: more training alone may explain a difference."
-    if any(key.startswith(("tokenizer.", "data.")) for key in keys):
-        yield "The vocabularies may differ: perplexities, which count each token, are then not comparable; BLEU is."
-    fewest, most = (f([o.updates for v in report.variants for o in v.outcomes]) for f in (min, max))
-    if fewest < 0.9 * most:
-        yield (
-            f"The variants made from {fewest:,} to {most:,} updates: under a budget of time a faster variant makes "
-            f"more of them, and what else the machine does at the time counts."
-        )
-    if report.copy is not None:
-        copied = fmean(each.bleu.score for each in report.copy)
-        beaten = [v.name for v in report.variants if _mean(v, lambda outcome: outcome.bleu.score) <= copied]
-        if beaten:
-            yield f"Not above the copy baseline, so not worth comparing yet: {', '.join(beaten)}."
 
 
 def _legend(report: ComparisonReport) -> str:
@@ -147,8 +96,8 @@ def _row(variant: Variant) -> list[str]:
 
     return [
         _escape(variant.name),
-        *_estimates([outcome.bleu for outcome in variant.outcomes]),
-        *_estimates([outcome.chrf for outcome in variant.outcomes]),
+        *estimate_cells([outcome.bleu for outcome in variant.outcomes]),
+        *estimate_cells([outcome.chrf for outcome in variant.outcomes]),
         spread(lambda outcome: outcome.perplexity, shown),
         spread(lambda outcome: outcome.parameters, "{:,.0f}".format),
         spread(lambda outcome: outcome.tokens_per_second, "{:,.0f}".format),
@@ -158,22 +107,10 @@ def _row(variant: Variant) -> list[str]:
     ]
 
 
-def _estimates(estimates: Sequence[Estimate]) -> list[str]:
-    """Score, interval and p of one metric."""
-    lower, upper = min(each.lower for each in estimates), max(each.upper for each in estimates)
-    p_values = [each.p_value for each in estimates if each.p_value is not None]
-    p = f"{max(p_values):.3f}" if p_values else ""
-    return [_spread([each.score for each in estimates], "{:.1f}".format), f"{max(lower, 0):.1f} to {upper:.1f}", p]
-
-
 def _spread(values: Sequence[float], show: Callable[[float], str]) -> str:
     """The mean, with the range where the values differ."""
     least, greatest = show(min(values)), show(max(values))
     return show(fmean(values)) + ("" if least == greatest else f" ({least} to {greatest})")
-
-
-def _mean(variant: Variant, figure: Callable[[Outcome], float]) -> float:
-    return fmean(figure(outcome) for outcome in variant.outcomes)
 
 
 def _length_table(report: ComparisonReport) -> str:
@@ -190,25 +127,33 @@ def _sample(sample: AttentionSample) -> str:
     if sample.reference is not None:
         rows.append(["(reference)", _escape(sample.reference)])
     rows += [[_escape(name), _escape(text)] for name, text in sample.translations.items()]
-    maps = [f"![attention of {_escape(name)}](<{file}>)" for name, file in sample.maps.items()]
+    maps = [_map(name, sample) for name in sample.translations if name in sample.alike or name in sample.maps]
     if sample.left_out:
-        maps.append(f"The attention maps were left out: {sample.left_out}")
+        maps.append(f"The attention maps were left out: {_escape(sample.left_out)}")
     return "\n\n".join([_table(["", ""], rows, numbers=False), *maps])
 
 
+def _map(variant: str, sample: AttentionSample) -> str:
+    name = _escape(variant)
+    if variant in sample.alike:
+        return f"No attention map of {name}: it looks at all positions alike."
+    return f"![attention of {name}](<{sample.maps[variant]}>)"
+
+
 def _settings(report: ComparisonReport) -> str:
-    """All that differ, for the first variant; where the others differ from it."""
-    first = report.variants[0]
-    rows = []
-    for variant in report.variants:
-        shown_here = {
-            key: value
-            for key, value in variant.settings.items()
-            if variant is first or key not in first.settings or value != first.settings[key]
-        }
-        lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in shown_here.items())
-        rows.append([_escape(variant.name), "<br>".join(map(_escape, lines))])
-    return _table(["variant", "settings"], rows, numbers=False)
+    """A row for each key, a column for each variant; empty where a variant has no such key."""
+    keys = dict.fromkeys(key for variant in report.variants for key in variant.settings)
+    rows = [
+        [
+            _escape(key),
+            *(
+                _escape(json.dumps(variant.settings[key], ensure_ascii=False)) if key in variant.settings else ""
+                for variant in report.variants
+            ),
+        ]
+        for key in keys
+    ]
+    return _table(["setting", *(_escape(variant.name) for variant in report.variants)], rows, numbers=False)
 
 
 def _facts(report: ComparisonReport) -> Iterator[str]:
@@ -220,7 +165,10 @@ def _facts(report: ComparisonReport) -> Iterator[str]:
         yield f"{metric}: `{signature}`"
     threads = ("one for each core" if each is None else str(each) for each in report.threads)
     yield f"CPU threads in training: {', '.join(threads)}"
-    yield f"PyTorch: {report.torch}"
+    yield f"device in training: {', '.join(report.devices)}"
+    yield f"device of this report: {_escape(report.device)}"
+    yield f"processor of this report: {_escape(report.processor)}"
+    yield f"PyTorch of this report: {report.torch}"
 
 
 def _bullets(lines: Iterable[str]) -> str:
@@ -233,4 +181,5 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: bool =
 
 
 def _escape(text: str) -> str:
-    return text.replace("|", r"\|")
+    """Text that shows as it is in a line or a cell, without a meaning to Markdown, to HTML or to GitHub's formulas."""
+    return re.sub(r"[\\`*_<\[\]|&~$]", r"\\\g<0>", " ".join(text.split()))

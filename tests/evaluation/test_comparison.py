@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seq2seq.config.comparison import flat
+from seq2seq.evaluation.attention_sample import AttentionSample
 from seq2seq.evaluation.comparison import (
     Bucket,
     ComparisonReport,
@@ -14,19 +16,15 @@ from seq2seq.evaluation.comparison import (
     Outcome,
     Variant,
     differences,
-    flat,
+    file_name,
     in_buckets,
     length_limits,
 )
-from seq2seq.evaluation.comparison_markdown import (
-    AttentionSample,
-    bucket_label,
-    caveats,
-    mean_by_length,
-    results_table,
-    to_markdown,
-)
+from seq2seq.evaluation.comparison_caveats import below_copy, caveats
+from seq2seq.evaluation.comparison_markdown import bucket_label, mean_by_length, results_table, to_markdown
+from seq2seq.evaluation.comparison_text import to_text
 from seq2seq.evaluation.significance import Estimate
+from seq2seq.plotting.labels import display_width
 
 
 def test_buckets_are_about_equal_and_hold_each_sentence_once_short_before_long() -> None:
@@ -59,6 +57,17 @@ def test_only_settings_that_differ_are_told() -> None:
     }
 
 
+def test_a_file_s_name_is_safe_short_and_another_for_each_text() -> None:
+    assert file_name("scaled_dot-2.1") == "scaled_dot-2.1"
+    long = ["runs/" + 100 * "x" + end for end in "ab"]
+    texts = ["a/b", "a-b", "../a", "/a", "a b", "con,", ".", "", "x" * 101, "注意" * 50, *long]
+    names = [file_name(text) for text in texts]
+    assert len({name.casefold() for name in names}) == len(texts)
+    for name in names:
+        assert len(name.encode()) <= 100 and Path(name).name == name
+        assert name[0] not in "-." and not set(name) & set(r'\/:*?"<>| ')
+
+
 def outcome(bleu: float, p: float | None, seed: int = 1, updates: int = 1000) -> Outcome:
     return Outcome(
         run=f"runs/x-s{seed}",
@@ -89,6 +98,9 @@ def report(*variants: Variant, copied: float = 13.0) -> ComparisonReport:
         signatures={"BLEU": "nrefs:1|bs:1000", "chrF2": "nrefs:1|nc:6"},
         beams=[5],
         threads=[None],
+        devices=["auto"],
+        device="cuda:0 (NVIDIA X_1)",
+        processor="Chip C*2",
         torch="2.6.0",
     )
 
@@ -101,7 +113,9 @@ TWICE = report(
     Variant("none", {"attention.kind": "none"}, [outcome(20.0, None), outcome(21.0, None, seed=2)]),
     Variant("dot", {"attention.kind": "dot"}, [outcome(25.0, 0.001), outcome(23.0, 0.04, seed=2)]),
 )
-SAMPLE = AttentionSample("源|文", "the source", {"none": "a|b", "dot": "c"}, {"dot": "attention/dot.png"}, None)
+SAMPLE = AttentionSample(
+    "源|文", "the source", {"none": "a|b", "dot": "c"}, {"dot": "attention/dot.png"}, ["none"], None
+)
 
 
 def cells(table: str, variant: str) -> list[str]:
@@ -131,10 +145,80 @@ def test_the_page_has_tables_figures_signatures_and_the_sentence() -> None:
     for part in (
         "![BLEU by length of the source](bleu_by_length.png)", "](learning_curves.png)", "(<attention/dot.png>)",
         "| variant | 3-5 | 6 |", "| (sentences) | 60 | 40 |", r"源\|文", "the source", r"a\|b",
-        'attention.kind: "dot"', "`nrefs:1|bs:1000`", "one for each core", "PyTorch: 2.6.0", "test sentences: 100",
+        '| setting | none | dot |\n| --- | --- | --- |\n| attention.kind | "none" | "dot" |\n',
+        "`nrefs:1|bs:1000`", "one for each core", "PyTorch of this report: 2.6.0", "test sentences: 100",
+        r"device of this report: cuda:0 (NVIDIA X\_1)", "device in training: auto", r"of this report: Chip C\*2",
     ):  # fmt: skip
         assert part in page
     assert [bucket_label(bucket) for bucket in ONCE.buckets] == ["3-5", "6"]
+
+
+def test_a_variant_without_attention_has_a_line_where_the_others_have_their_map() -> None:
+    page = to_markdown(ONCE, SAMPLE)
+    assert page.count("No attention map of none: it looks at all positions alike.\n\n![attention of dot]") == 1
+    assert page.count("![attention of") == 1
+
+
+def test_a_key_that_only_one_variant_has_leaves_the_other_s_cell_empty() -> None:
+    made = report(
+        Variant("none", {"attention.kind": "none", "data.dev": None}, [outcome(20.0, None)]),
+        Variant("dot", {"attention.kind": "dot", "data.dev.source": "a|b"}, [outcome(25.0, 0.001)]),
+    )
+    page = to_markdown(made, SAMPLE)
+    assert '| data.dev | null |  |\n| data.dev.source |  | "a\\|b" |' in page
+
+
+def test_text_of_a_corpus_or_a_model_means_nothing_to_markdown() -> None:
+    text, shown = "\\ ` * _ < [ ] | & ~ $ # 1", r"\\ \` \* \_ \< \[ \] \| \& \~ \$ # 1"
+    sample = AttentionSample(
+        text, f"r{text}", {f"n{text}": f"t{text}"}, {f"n{text}": "attention/x.png"}, [], f"l{text}"
+    )
+    lines = to_markdown(dataclasses.replace(ONCE, name=text), sample).splitlines()
+    for line in (
+        f"# Comparison: {shown}",
+        f"| (source) | {shown} |",
+        f"| (reference) | r{shown} |",
+        f"| n{shown} | t{shown} |",
+        f"![attention of n{shown}](<attention/x.png>)",
+        f"The attention maps were left out: l{shown}",
+    ):
+        assert line in lines
+
+
+def test_a_sentence_of_several_lines_stays_in_its_row() -> None:
+    assert "| (source) | a b |" in to_markdown(ONCE, dataclasses.replace(SAMPLE, source="a\nb\n"))
+
+
+def test_the_terminal_shows_aligned_columns() -> None:
+    assert to_text(ONCE).splitlines() == [
+        "variant  BLEU  95% interval      p  chrF  minutes",
+        "none     20.0  18.0 to 22.0         40.0      6.0",
+        "dot      25.0  23.0 to 27.0  0.001  40.0      6.0",
+        "(copy)   13.0  12.0 to 14.0  0.500  13.0",
+    ]
+    assert to_text(TWICE).splitlines()[:3] == [
+        "variant                 BLEU  95% interval      p  chrF  minutes",
+        "none     20.5 (20.0 to 21.0)  18.0 to 23.0         40.0      6.0",
+        "dot      24.0 (23.0 to 25.0)  21.0 to 27.0  0.040  40.0      6.0",
+    ]
+
+
+def test_the_terminal_s_lines_are_at_most_100_columns_wide_and_a_long_name_keeps_its_end() -> None:
+    first, second = TWICE.variants
+    names = [f"runs/{100 * 'x'}/none", f"runs/{100 * '源'}/dot"]
+    made = report(dataclasses.replace(first, name=names[0]), dataclasses.replace(second, name=names[1]), copied=90.0)
+    lines = to_text(made).splitlines()
+    assert max(map(display_width, lines[:4])) == 100 and max(map(len, lines[:4])) <= 100
+    for line, end in zip(lines[1:3], ("x/none", "源/dot"), strict=True):
+        assert line.startswith("…") and line.split()[0].endswith(end)
+
+
+def test_a_variant_below_the_copy_baseline_is_told_under_the_terminal_s_table_too() -> None:
+    below = report(*ONCE.variants, copied=22.0)
+    assert below_copy(below) == "Not above the copy baseline, so not worth comparing yet: none."
+    assert to_text(below).splitlines()[-2:] == ["", below_copy(below)]
+    assert below_copy(ONCE) is None and "Not above" not in to_text(ONCE)
+    assert below_copy(dataclasses.replace(below, copy=None)) is None
 
 
 def test_maps_that_could_not_be_drawn_are_told_with_the_reason() -> None:
