@@ -1,6 +1,7 @@
 """Where tensors live: CUDA when there is one, else MPS, else CPU."""
 
 import os
+import re
 
 import torch
 
@@ -27,6 +28,9 @@ def choose_device(name: str) -> torch.device:
 
 
 def use_threads(count: int | None) -> None:
-    """CPU threads for torch; None: one for each core this process may use."""
+    """CPU threads for torch; None: OMP_NUM_THREADS, else one for each core this process may use."""
+    # OpenMP takes a list, too: the threads of each level of nesting.
+    if count is None and re.match(r"\s*0*[1-9][0-9]*\s*(,|$)", os.environ.get("OMP_NUM_THREADS", "")):
+        return
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     torch.set_num_threads(count or available)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from seq2seq import cli
+from seq2seq.errors import UserError
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -12,8 +13,14 @@ def main(arguments: argparse.Namespace) -> None:
     import dataclasses
     import json
 
+    from seq2seq.data.files import check_named, check_writable, write_text
+
+    check_named(data=arguments.data, gold=arguments.gold, json=arguments.json)
+    if arguments.gold_base is not None and arguments.gold is None:
+        raise UserError("--gold-base says what --gold counts from; add --gold FILE or leave it out")
+    if arguments.json is not None:
+        check_writable(arguments.json)
     from seq2seq.checkpoint import find_run
-    from seq2seq.data.files import write_text
     from seq2seq.devices import choose_device, use_threads
     from seq2seq.evaluation import evaluate_run
     from seq2seq.evaluation.alignment import evaluate_alignment
@@ -23,15 +30,18 @@ def main(arguments: argparse.Namespace) -> None:
     device = choose_device(arguments.device)
     alignment = None
     if arguments.gold is not None:
-        alignment = evaluate_alignment(run, arguments.data, Path(arguments.gold), device, arguments.gold_base)
+        alignment = evaluate_alignment(run, arguments.data, Path(arguments.gold), device, arguments.gold_base or 0)
     report = evaluate_run(run, arguments.data, device, arguments.beam)
-    print(report.to_text())
-    found = report.to_json()
+    text, found = report.to_text(), report.to_json()
     if alignment is not None:
-        print(f"\n{alignment.to_text()}")
+        text += f"\n\n{alignment.to_text()}"
         found["alignment"] = dataclasses.asdict(alignment)
-    if arguments.json:
-        write_text(Path(arguments.json), json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+    try:
+        print(text)
+    finally:
+        # The file is written even where the reader of stdout has gone.
+        if arguments.json is not None:
+            write_text(arguments.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -46,7 +56,7 @@ def arguments() -> argparse.ArgumentParser:
         help="alignment error rate of the attention, too: one line of links for each line of --data, i-j sure and i?j "
         "possible (source-target), over its words between blanks, or characters where Chinese has no blanks",
     )
-    parser.add_argument("--gold-base", type=int, choices=(0, 1), default=0, help="what --gold counts from (default: 0)")
+    parser.add_argument("--gold-base", type=int, choices=(0, 1), help="what --gold counts from (default: 0)")
     return parser
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -149,8 +148,9 @@ def _header(words: tuple[str, ...]) -> str:
 
 def _right(text: str, width: int) -> str:
     """Text at the right edge of a column; a Chinese character takes two places."""
-    taken = sum(2 if unicodedata.east_asian_width(character) in "FW" else 1 for character in text)
-    return " " * (width - taken) + text
+    from seq2seq.plotting.labels import display_width
+
+    return " " * (width - display_width(text)) + text
 
 
 def main(arguments: argparse.Namespace) -> None:

@@ -4,9 +4,10 @@ import argparse
 import dataclasses
 import io
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -17,21 +18,32 @@ from seq2seq.errors import UserError
 if TYPE_CHECKING:
     from seq2seq.inference.translator import Translation
 
+# By name: run as a command, this module is called __main__.
+log = logging.getLogger("seq2seq.translate")
+
 CHUNK = 1000
 """Lines translated together: enough to batch like lengths, few enough to stream."""
 
 
 def main(arguments: argparse.Namespace) -> None:
     """One line of output for each text or input line."""
+    from seq2seq.data.files import check_named, check_writable
+
+    check_named(input=arguments.input, output=arguments.output, attention=arguments.attention)
     if bool(arguments.texts) == bool(arguments.input):
         both = "give either TEXT or --input, not both"
         raise UserError(both if arguments.texts else "nothing to translate: give TEXT, or --input FILE (- is stdin)")
+    if arguments.output is not None:
+        check_writable(arguments.output)
     show = _attention_shown(arguments)
     from seq2seq.checkpoint import find_run
     from seq2seq.devices import choose_device, use_threads
-    from seq2seq.inference.translator import Translator
+    from seq2seq.inference.translator import Translator, check_attention
 
     run = find_run(arguments.model)
+    for option in ("attention", "alignments"):
+        if getattr(arguments, option):
+            check_attention(run.config(), run.path, f"--{option}")
     use_threads(None)
     translator = Translator.load(run.path, choose_device(arguments.device))
     lines = iter(arguments.texts) if arguments.texts else _lines(arguments.input)
@@ -42,7 +54,7 @@ def main(arguments: argparse.Namespace) -> None:
             for translation in translator.translate(chunk, arguments.beam, attention):
                 number += 1
                 output.write(_format(translation, arguments.json, arguments.alignments) + "\n")
-                if show is not None and translation.attention:
+                if show is not None:
                     show(number, translation)
             output.flush()
 
@@ -50,7 +62,9 @@ def main(arguments: argparse.Namespace) -> None:
 def _format(translation: "Translation", as_json: bool, alignments: bool) -> str:
     if as_json:
         fields = dataclasses.asdict(translation)
-        return json.dumps(fields | {"alignment": translation.alignment()} if alignments else fields, ensure_ascii=False)
+        if alignments:
+            fields["alignment"] = translation.alignment()
+        return json.dumps(fields, ensure_ascii=False)
     if not alignments:
         return translation.text
     return f"{translation.text} ||| {' '.join(f'{source}-{target}' for source, target in translation.alignment())}"
@@ -71,8 +85,11 @@ def _attention_shown(arguments: argparse.Namespace) -> "Callable[[int, Translati
     check_picture_path(path)
 
     def draw(number: int, seen: "Translation") -> None:
+        if not seen.attention:
+            log.warning(f"text {number} is empty: there is no attention to draw")
+            return
         to = path if alone else path.with_name(f"{path.stem}-{number}{path.suffix}")
-        draw_attention(to, seen.source_tokens, seen.target_tokens, seen.attention or [], seen.text)
+        draw_attention(to, seen.source_tokens, seen.target_tokens, seen.attention, seen.text)
 
     return draw
 
@@ -80,8 +97,11 @@ def _attention_shown(arguments: argparse.Namespace) -> "Callable[[int, Translati
 def _print_attention(_: int, seen: "Translation") -> None:
     from seq2seq.plotting.terminal import attention_lines, takes_colour
 
-    colour = takes_colour(sys.stdout)
-    print(*attention_lines(seen.source_tokens, seen.target_tokens, seen.attention or [], colour), "", sep="\n")
+    if seen.attention:
+        lines = attention_lines(seen.source_tokens, seen.target_tokens, seen.attention, takes_colour(sys.stdout))
+        # Where the reader of stdout has gone, the file of --output is still finished.
+        with suppress(BrokenPipeError):
+            print(*lines, "", sep="\n")
 
 
 def _lines(name: str) -> Iterator[str]:

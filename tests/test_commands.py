@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from seq2seq import cli, train, translate
+from seq2seq import cli, evaluate, train, translate
+from seq2seq.errors import UserError
 from tests.helpers import ROOT, command
 
 
@@ -119,7 +120,9 @@ USER_ERRORS = [
     (["translate", "a", "--input", "b"], "give either TEXT or --input, not both"),
     (["translate", "a", "--beam", "0"], "'0' is not a whole number from 1 to 1000"),
     (["translate", "a", "--beam", "1000000"], "'1000000' is not a whole number from 1 to 1000"),
-    (["translate", "a", "--output", ""], "is a folder, not a file; name a file to write"),
+    (["translate", "a", "--output", ""], "--output is empty; name a file"),
+    (["translate", "a", "--input", ""], "--input is empty; name a file"),
+    (["translate", "a", "--output", "stdout.txt/x"], "stdout.txt is a file, not a folder"),
     (["translate", "a", "--output", "."], "is a folder, not a file; name a file to write"),
     (["translate", "a", "--model", "nowhere"], "nowhere: no run directory"),
     (["translate", "--input", "none.txt"], "none.txt: no such file"),
@@ -127,7 +130,13 @@ USER_ERRORS = [
     (["translate", "a", "--device", "cuda:99"], "device cuda:99: this machine has none; use device: auto"),
     (["translate", "a", "--device", "abacus"], "device abacus: unknown"),
     (["evaluate", "--data", "none.tsv"], "none.tsv"),
+    (["evaluate", "--data", ""], "--data is empty; name a file"),
     (["evaluate", "--model", "nowhere"], "nowhere: no run directory"),
+    (["evaluate", "--json", ""], "--json is empty; name a file"),
+    (["evaluate", "--json", "."], "is a folder, not a file; name a file to write"),
+    (["evaluate", "--json", "stdout.txt/deep/x"], "stdout.txt is a file, not a folder"),
+    (["evaluate", "--gold-base", "1"], "--gold-base says what --gold counts from; add --gold FILE or leave it out"),
+    (["evaluate", "--gold-base", "0"], "add --gold FILE or leave it out"),
     (["train", "none.yaml"], "none.yaml: no such config file"),
     (["train", "{yaml}", "--set", "training.max_step=3"], "did you mean max_steps?"),
     (["train", "{yaml}", "--set", "data.train=none.tsv"], "none.tsv"),
@@ -218,10 +227,33 @@ def test_help_is_quick_and_complete(module: str, tmp_path: Path) -> None:
     assert done.stdout.rstrip().endswith("False"), "torch is not imported to show help"
 
 
-def test_evaluate_prints_its_report_even_where_the_json_cannot_be_written(home: Path) -> None:
-    done = command("evaluate", "--json", ".", cwd=home)
-    assert done.returncode == 2
-    assert "chrF" in done.stdout and "is a folder" in done.stderr
+@pytest.mark.parametrize("line", [["translate", "a", "--output"], ["evaluate", "--json"]])
+def test_a_place_that_takes_no_output_is_refused_before_a_model_is_looked_for(line: list[str], home: Path) -> None:
+    done = command(*line, ".", "--model", "nowhere", cwd=home)
+    assert "is a folder" in done.stderr
+    assert "nowhere" not in done.stderr
+
+
+def test_evaluate_prints_its_report_even_where_the_json_fails_at_last(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise UserError("disk full")
+
+    monkeypatch.chdir(home)
+    monkeypatch.setattr("seq2seq.data.files.write_text", fail)
+    assert cli.run(evaluate.arguments(), evaluate.main, ["--json", str(tmp_path / "r.json"), "--beam", "1"]) == 2
+    shown = capsys.readouterr()
+    assert "chrF" in shown.out and "disk full" in shown.err
+
+
+def test_evaluate_writes_the_json_even_where_the_reader_of_its_report_has_gone(home: Path, tmp_path: Path) -> None:
+    line = f"{sys.executable} -u -m seq2seq.evaluate --beam 1 --json {tmp_path}/new/r.json | true"
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=home, env={"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True, timeout=120
+    )
+    assert done.stderr == ""
+    assert json.loads((tmp_path / "new/r.json").read_text("utf-8"))["sentences"] == 100
 
 
 def test_a_closed_stdout_is_no_crash(home: Path) -> None:

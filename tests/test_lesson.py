@@ -16,6 +16,7 @@ import torch
 
 from seq2seq import lesson
 from seq2seq.config import load_config, schema
+from seq2seq.plotting.labels import display_width
 from tests.helpers import ROOT, command
 
 DOCUMENTS = [ROOT / "docs" / "attention.md", ROOT / "docs" / "attention.zh-CN.md"]
@@ -116,6 +117,14 @@ def test_the_command_prints_every_step_in_both_languages() -> None:
         place, person = (line.split()[-5:] for line in printed if line.startswith("  softmax(Linear([Q;K]))  "))
         assert place == person == ["0.171", "0.171", "0.464", "0.171", "0.023"]
         assert printed[-1].split()[1:] == ["0.468", "0.468", "0.063", "0", "0"]
+
+
+@pytest.mark.parametrize("language", list(lesson.TEXT))
+def test_the_columns_of_a_table_end_one_below_the_other(language: str) -> None:
+    *_, formulas, mask = (part.splitlines() for part in "\n".join(lesson.lines(language)).split("\n\n"))
+    for table, rows in ((formulas[1:], 7), (mask[1:], 3)):
+        assert len(table) == rows
+        assert len({display_width(line) for line in table}) == 1
 
 
 def test_the_texts_of_both_languages_have_the_same_keys() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ def test_a_picture_of_each_kind_is_drawn_beside_the_translation(home: Path, tmp_
 def test_pictures_of_several_texts_are_numbered_by_text_and_an_empty_one_has_none(home: Path, tmp_path: Path) -> None:
     done = command("translate", "123", "", "4567", "--attention", tmp_path / "out.html", cwd=home)
     assert len(done.stdout.splitlines()) == 3
+    assert done.stderr == "text 2 is empty: there is no attention to draw\n"
     assert {path.name for path in tmp_path.iterdir()} == {"out-1.html", "out-3.html"}
     found = load(str(home / "runs/tiny")).translate(["4567"])[0]
     assert f"<title>{found.text}</title>" in (tmp_path / "out-3.html").read_text("utf-8")
@@ -78,6 +80,52 @@ def test_with_an_output_file_the_attention_still_goes_to_stdout(home: Path, tmp_
     done = command("translate", "123", "--attention", "-", "--output", tmp_path / "out.txt", cwd=home)
     assert "</s>" in done.stdout
     assert (tmp_path / "out.txt").read_text("utf-8") == command("translate", "123", cwd=home).stdout
+
+
+def test_with_an_output_file_a_reader_of_the_attention_may_go_away(home: Path, tmp_path: Path) -> None:
+    texts = [str(number) for number in range(100, 1600)]
+    (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    line = f"{sys.executable} -m seq2seq.translate --beam 1 --input {tmp_path}/in.txt --output {tmp_path}/out.txt"
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line} --attention - | head -1"],
+        cwd=home, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 1)
+    expected = [each.text for each in load(str(home / "runs/tiny")).translate(texts, beam=1)]
+    assert (tmp_path / "out.txt").read_text("utf-8").splitlines() == expected
+
+
+def test_a_single_empty_text_has_no_picture_and_says_so(home: Path, tmp_path: Path) -> None:
+    done = command("translate", " ", "--attention", tmp_path / "out.svg", cwd=home)
+    assert (done.returncode, done.stdout) == (0, "\n")
+    assert done.stderr == "text 1 is empty: there is no attention to draw\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "line"),
+    [
+        ("--attention", ["translate", "1", "--attention", "a.html"]),
+        ("--attention", ["translate", "1", "--attention", "-"]),
+        ("--alignments", ["translate", "1", "--alignments"]),
+        ("--alignments", ["translate", "1", "--alignments", "--json"]),
+        ("--gold", ["evaluate", "--gold", "none.txt"]),
+    ],
+)
+def test_a_run_that_looks_everywhere_alike_shows_no_attention(
+    option: str, line: list[str], home: Path, tmp_path: Path
+) -> None:
+    run = shutil.copytree(home / "runs/tiny", tmp_path / "run")
+    config = (run / "config.yaml").read_text("utf-8")
+    assert config.count("kind: additive") == 1
+    (run / "config.yaml").write_text(config.replace("kind: additive", "kind: none"), encoding="utf-8")
+    # Without weights, nothing can be translated before it is refused.
+    (run / "best.safetensors").unlink()
+    done = command(*line, "--model", "run", cwd=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
+    assert "run: has attention.kind: none, which looks at all positions alike" in done.stderr
+    assert f"leave {option} out" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def links(translation: Translation) -> list[tuple[int, int]]:
@@ -148,7 +196,7 @@ def test_company_changes_nothing_in_what_is_read_by_force(home: Path) -> None:
 
 
 def test_sources_and_targets_must_be_as_many(home: Path) -> None:
-    with pytest.raises(ValueError, match="1 sources but 2 targets"):
+    with pytest.raises(ValueError, match="sources and targets differ in number: 1 and 2"):
         load(str(home / "runs/tiny")).force_decode(["1"], ["1", "2"])
 
 
@@ -194,8 +242,9 @@ def test_links_of_several_words_are_those_of_the_forced_attention(home: Path, tm
 ERRORS = [
     (["translate", "1", "--attention", "a.gif"], "a.gif: a picture of attention ends in .png, .svg or .html"),
     (["translate", "1", "--attention", "stdout.txt/a.png"], "stdout.txt is a file, not a folder"),
-    (["translate", "1", "--attention", ""], "ends in .png, .svg or .html"),
+    (["translate", "1", "--attention", ""], "--attention is empty; name a file"),
     (["translate", "1", "--attention", "-", "--json"], "add --output FILE or leave one out"),
+    (["evaluate", "--gold", ""], "--gold is empty; name a file"),
     (["evaluate", "--gold", "none.txt"], "none.txt: no such file"),
     (["evaluate", "--gold", "stdout.txt"], "stdout.txt: "),
     (["evaluate", "--gold", "stdout.txt", "--gold-base", "2"], "invalid choice: 2"),

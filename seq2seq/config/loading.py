@@ -1,13 +1,15 @@
 """From YAML text and --set overrides to a Config, or one line that names file, line and key."""
 
+import copy
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from seq2seq.config.schema import Config
 from seq2seq.errors import UserError
@@ -50,6 +52,15 @@ Lines = dict[tuple[str, ...], int]
 Model = TypeVar("Model", bound=BaseModel)
 
 
+class Override(NamedTuple):
+    """A --set that was applied."""
+
+    text: str
+    """As it was typed, with --set."""
+    before: dict[str, Any]
+    """The document without it and those after it."""
+
+
 def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
     """Read a YAML file, apply `key.path=value` overrides, validate.
 
@@ -79,14 +90,17 @@ def read_yaml(path: str | Path) -> str:
 def parse_config(text: str, overrides: Iterable[str] = (), name: str = "config") -> Config:
     """Like `load_config`, from YAML text; `name` stands for the file in error messages."""
     document, lines = parse_mapping(text, name)
-    given: dict[tuple[str, ...], str] = {}
+    given: dict[tuple[str, ...], Override] = {}
     for override in overrides:
         key, equals, value = override.partition("=")
         keys = tuple(key.strip().split("."))
         if not equals or not all(keys):
             raise UserError(f"--set {override}: write it as key.path=value, such as training.max_minutes=15")
+        before = copy.deepcopy(document)
         _assign(document, keys, _parse_yaml(value, f"--set {key}")[0], override)
-        given[keys] = f"--set {override}"
+        # Taken out first, so that the order is that of the values which hold.
+        given.pop(keys, None)
+        given[keys] = Override(f"--set {override}", before)
     return validate(Config, document, lines, name, given)
 
 
@@ -108,9 +122,9 @@ def validate(
     document: dict[str, Any],
     lines: Lines,
     name: str,
-    given: Mapping[tuple[str, ...], str] | None = None,
+    given: dict[tuple[str, ...], Override] | None = None,
 ) -> Model:
-    """The document as a model; `given` says which keys came from elsewhere than the file `name`, and from where.
+    """The document as a model; `given` says which keys came from a --set, not from the file `name`, in their order.
 
     Raises:
         UserError: a key or value is not acceptable.
@@ -164,7 +178,7 @@ def _describe(
     model: type[BaseModel],
     document: Any,
     lines: Lines,
-    given: Mapping[tuple[str, ...], str],
+    given: dict[tuple[str, ...], Override],
     name: str,
 ) -> str:
     """One line for the first fault: where it stands, what is wrong, what would do."""
@@ -182,7 +196,11 @@ def _describe(
             path.append(str(part))
             value = value[part]
     dotted = ".".join(path)
+    message = ADVICE.get(fault["type"]) or fault["msg"].removeprefix("Value error, ")
     where = _where(tuple(path), lines, given, name)
+    if isinstance(value, dict) and fault["type"] in ("value_error", "missing"):
+        # Several keys are at fault together, so the one to name may stand below this place.
+        where = _blamed(tuple(path), message, faults, model, given) or where
     if fault["type"] == "extra_forbidden":
         options = _fields_at(model, path[:-1])
         close = difflib.get_close_matches(path[-1], options, n=1)
@@ -190,18 +208,46 @@ def _describe(
         return f"{where}: unknown key {dotted}; {hint}"
     if fault["type"] == "missing":
         return f"{where}: {'.'.join([*path, str(fault['loc'][-1])])} is missing"
-    message = ADVICE.get(fault["type"]) or fault["msg"].removeprefix("Value error, ")
     if isinstance(value, dict) and fault["type"] == "value_error":
         return ": ".join(filter(None, (where, dotted, message)))
     return f"{where}: {dotted} is {value!r}: {message[:1].lower()}{message[1:]}"
 
 
-def _where(keys: tuple[str, ...], lines: Lines, given: Mapping[tuple[str, ...], str], name: str) -> str:
+def _blamed(
+    section: tuple[str, ...],
+    message: str,
+    faults: Sequence[ErrorDetails],
+    model: type[BaseModel],
+    given: dict[tuple[str, ...], Override],
+) -> str | None:
+    """The --set since which the first fault, of several keys in a section, is there, else the last one it names."""
+    others = {(fault["loc"], fault["type"]) for fault in faults} - {(faults[0]["loc"], faults[0]["type"])}
+    for override in reversed(given.values()):
+        # A fault that is not among the others may hide the first one.
+        if _faults_of(model, override.before) <= others:
+            return override.text
+    for keys, override in reversed(given.items()):
+        key = ".".join(keys[len(section) :])
+        if keys[: len(section)] == section and key and re.search(rf"(?<![\w.]){re.escape(key)}\b", message):
+            return override.text
+    return None
+
+
+def _faults_of(model: type[BaseModel], document: dict[str, Any]) -> set[tuple[tuple[int | str, ...], str]]:
+    """Place and type of each."""
+    try:
+        model.model_validate(document)
+    except ValidationError as error:
+        return {(fault["loc"], fault["type"]) for fault in error.errors(include_url=False)}
+    return set()
+
+
+def _where(keys: tuple[str, ...], lines: Lines, given: dict[tuple[str, ...], Override], name: str) -> str:
     """The --set that gave the keys, or else the file and the line of the nearest key that stands there."""
     for depth in range(len(keys), 0, -1):
         override = given.get(keys[:depth])
         if override:
-            return override
+            return override.text
         if keys[:depth] in lines:
             return f"{name}, line {lines[keys[:depth]]}"
     return name

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import os
 import secrets
 import zipfile
@@ -24,27 +25,80 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a temporary binary file in the same folder; when the block ends well, it becomes `path`.
 
     Readers see the old file or the complete new one, and a block that raises leaves no trace. The folder is made if
-    need be. The block may close the file.
+    need be. The block may close the file; what it raises for other reasons comes out as it is.
 
     Raises:
         UserError: the folder or the file cannot be written.
     """
     path = Path(path)
-    if not path.name or path.is_dir():
-        raise UserError(f"{path}: is a folder, not a file; name a file to write")
+    _refuse_folder(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
+    with _blamed_on(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                yield file
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
+        target = _Target(temporary, path)
+    try:
+        with io.BufferedWriter(target) as file:
+            yield file
+        with _blamed_on(path), temporary.open("rb+") as written:
+            os.fsync(written.fileno())
+        with _blamed_on(path):
             temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+class _Target(io.FileIO):
+    """The temporary file; where it cannot be written, the file it is to become is named."""
+
+    def __init__(self, temporary: Path, path: Path) -> None:
+        super().__init__(temporary, "w")
+        self._path = path
+
+    def write(self, data: Any) -> int:
+        with _blamed_on(self._path):
+            return super().write(data)
+
+
+@contextmanager
+def _blamed_on(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _refuse_folder(path: Path) -> None:
+    if not path.name or path.is_dir():
+        raise UserError(f"{path}: is a folder, not a file; name a file to write")
+
+
+def check_writable(path: str | Path) -> None:
+    """See to it that a file can be written there, before anything costly is done for it; nothing is made.
+
+    Raises:
+        UserError: it is a folder, or its folder neither takes a new file nor can be made.
+    """
+    path = Path(path)
+    _refuse_folder(path)
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir():
+        raise UserError(f"{path}: cannot be written: {folder} is a file, not a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UserError(f"{path}: cannot be written: no permission to write in {folder}")
+
+
+def check_named(**options: str | None) -> None:
+    """See to it that no option was given an empty name, which would mean the current folder.
+
+    Args:
+        options: name of an option without its dashes -> its argument; None where it was not given.
+
+    Raises:
+        UserError: an argument is empty.
+    """
+    for option, argument in options.items():
+        if argument == "":
+            raise UserError(f"--{option} is empty; name a file")
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -13,9 +13,11 @@ from seq2seq.data.corpus import read_pairs
 from seq2seq.data.files import read_lines
 from seq2seq.errors import UserError
 from seq2seq.evaluation.units import Link, UnitKind, split_side, unit_links
-from seq2seq.inference.translator import Translator
+from seq2seq.inference.translator import Translator, check_attention
 
-_LINK = re.compile(r"(\d+)([-?p])(\d+)", re.ASCII)
+_LINK = re.compile(r"(\d{1,9})([-?p])(\d{1,9})", re.ASCII)
+# Characters of a wrong word in a message.
+_SHOWN = 30
 
 
 class GoldLinks(NamedTuple):
@@ -58,11 +60,12 @@ class AlignmentReport:
     def to_text(self) -> str:
         """Two lines for a terminal."""
         scores = self.scores
+        more = _counted(scores.possible - scores.sure, "more possible link")
         return (
             f"alignment of {self.source_units} with {self.target_units}: AER {scores.error_rate:.1f},"
             f" precision {scores.precision:.1f}, recall {scores.recall:.1f}\n"
-            f"{scores.links:,} links of attention; gold: {scores.sure:,} sure and {scores.possible - scores.sure:,}"
-            f" more possible links in {self.sentences:,} sentences"
+            f"{_counted(scores.links, 'link')} of attention; gold: {scores.sure:,} sure and {more}"
+            f" in {_counted(self.sentences, 'sentence')}"
         )
 
 
@@ -104,7 +107,8 @@ def read_gold(path: Path, sizes: Sequence[tuple[int, int]], base: int = 0) -> li
     lines = list(read_lines(path))
     if len(lines) != len(sizes):
         raise UserError(
-            f"{path}: {len(lines):,} lines for {len(sizes):,} sentence pairs; write a line of links for each"
+            f"{path}: {_counted(len(lines), 'line')} for {_counted(len(sizes), 'sentence pair')};"
+            " write a line of links for each"
         )
     gold = [_gold_links(f"{path}, line {n}", line, size, base) for (n, line), size in zip(lines, sizes, strict=True)]
     if not any(each.sure for each in gold):
@@ -112,12 +116,17 @@ def read_gold(path: Path, sizes: Sequence[tuple[int, int]], base: int = 0) -> li
     return gold
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _gold_links(where: str, line: str, sizes: tuple[int, int], base: int) -> GoldLinks:
     sure, possible = set(), set()
     for word in line.split():
         match = _LINK.fullmatch(word)
         if match is None:
-            raise UserError(f"{where}: {word!r} is no link; write i-j for a sure one, i?j for a possible one")
+            shown = word if len(word) <= _SHOWN else f"{word[:_SHOWN]}…"
+            raise UserError(f"{where}: {shown!r} is no link; write i-j for a sure one, i?j for a possible one")
         link = int(match[1]) - base, int(match[3]) - base
         for index, size, side in zip(link, sizes, ("source", "target"), strict=True):
             if not 0 <= index < size:
@@ -145,9 +154,11 @@ def evaluate_alignment(
         base: what the gold file counts from.
 
     Raises:
-        UserError: the run, the text or the gold file cannot be read, or they do not match.
+        UserError: the run, the text or the gold file cannot be read, they do not match, or the run has
+            attention.kind: none.
     """
     config = run.config()
+    check_attention(config, run.path, "--gold")
     languages = config.data.source_language, config.data.target_language
     pairs = run.pairs(data) if data in ("dev", "test") else list(read_pairs(data, *languages))
     source, target = (split_side([pair[side] for pair in pairs], languages[side]) for side in (0, 1))

@@ -64,32 +64,34 @@ def token_shares(tokens: Sequence[str], units: Sequence[str]) -> NDArray[np.floa
     """
     folded = [_fold(normalize(unit)) for unit in units]
     owners = [number for number, unit in enumerate(folded) for _ in unit]
-    text = "".join(folded)
-    owned: list[list[int]] = []
-    position, unknown = 0, 0
-    for token in tokens:
-        surface = _fold(token)
-        found = -1 if token == SPECIALS[UNK] else text.find(surface, position + unknown)
-        if found < 0:
-            unknown += 1
-            owned.append([])
-            continue
-        _divide(owned, unknown, owners[position:found])
-        position, unknown = found + len(surface), 0
-        owned.append(owners[found:position] or owners[found : found + 1])
-    _divide(owned, unknown, owners[position:])
     shares = np.zeros((len(tokens), len(units)))
-    for row, its in zip(shares, owned, strict=True):
-        for unit in its:
-            row[unit] += 1 / len(its)
+    for row, (start, end) in zip(shares, _spans(tokens, "".join(folded)), strict=True):
+        for unit in owners[start:end]:
+            row[unit] += 1 / len(owners[start:end])
     return shares
 
 
-def _divide(owned: list[list[int]], unknown: int, characters: list[int]) -> None:
-    """Share characters among the last tokens, which are unknown ones."""
-    for back in range(unknown):
-        start, end = (len(characters) * (unknown - back - 1) // unknown, len(characters) * (unknown - back) // unknown)
-        owned[-1 - back] = characters[start:end]
+def _spans(tokens: Sequence[str], text: str) -> list[tuple[int, int]]:
+    """Start and end of each token in a text without blanks."""
+    spans: list[tuple[int, int]] = []
+    position = unknown = 0
+    for token in tokens:
+        surface = _fold(token)
+        start = -1 if token == SPECIALS[UNK] else text.find(surface, position + unknown)
+        if start < 0:
+            unknown += 1
+            continue
+        spans += _divide(position, start, unknown)
+        position, unknown = start + len(surface), 0
+        # A blank counts as the character after it.
+        spans.append((start, max(position, start + 1)))
+    return [*spans, *_divide(position, len(text), unknown)]
+
+
+def _divide(start: int, end: int, parts: int) -> list[tuple[int, int]]:
+    """A stretch of text in parts of whole characters, as equal as can be."""
+    size = end - start
+    return [(start + size * part // parts, start + size * (part + 1) // parts) for part in range(parts)]
 
 
 def _fold(text: str) -> str:

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from seq2seq.checkpoint import RunDirectory
-from seq2seq.config.schema import Search
+from seq2seq.config.schema import Config, Search
 from seq2seq.data.batching import Batch, group, make_batch, pad
 from seq2seq.data.cleaning import normalize
 from seq2seq.data.tokenizer import BOS, EOS, PAD, UNK, TextTokenizer
 from seq2seq.data.tokenizer.protocol import SPECIALS
+from seq2seq.errors import UserError
 from seq2seq.inference.search import beam_search, greedy
 from seq2seq.model import DecoderState, Memory, Seq2Seq
 
@@ -84,6 +85,24 @@ class Translation:
 EMPTY = Translation("", 0.0, [], [], [])
 
 
+def check_attention(config: Config, run: Path, option: str) -> None:
+    """See to it that a run chooses where it looks, before anything costly is done to show it.
+
+    Args:
+        config: the run's configuration.
+        run: the run directory, for the message.
+        option: what asks for the attention, for the message.
+
+    Raises:
+        UserError: its attention.kind is none.
+    """
+    if config.attention.kind == "none":
+        raise UserError(
+            f"{run}: has attention.kind: none, which looks at all positions alike, so {option} has nothing to show; "
+            f"leave {option} out, or name a run of another kind with --model"
+        )
+
+
 class Translator:
     """A model with its two tokenizers.
 
@@ -137,7 +156,7 @@ class Translator:
             ValueError: the two differ in length.
         """
         if len(sources) != len(targets):
-            raise ValueError(f"{len(sources)} sources but {len(targets)} targets")
+            raise ValueError(f"sources and targets differ in number: {len(sources)} and {len(targets)}")
         ids = self.source.encode_batch([*map(normalize, sources)]), self.target.encode_batch([*map(normalize, targets)])
         lengths = np.array([max(map(len, pair)) + 1 for pair in zip(*ids, strict=True)], dtype=np.int64)
         found: dict[int, Translation] = {}

@@ -60,10 +60,9 @@ FAULTS = [
     ("encoder:\n  layers: null", [], "encoder.layers is None: input should be a valid integer"),
     ("encoder: 3", [], "encoder is 3: give keys with values below it"),
     ("encoder: {bidirectional: no}", [], "encoder.bidirectional is 'no': write true or false"),
-    ("", ["decoder.layers=2", "decoder.input_feeding=true", "decoder.attend=before"], "config: decoder: input_feeding"),
     ("x\0y: 1", [], "not valid YAML"),
     ("decoder:\n  attend: befor", [], "config, line 2: decoder.attend is 'befor': input should be 'before', 'between'"),
-    ("", ["attention.kind=dot", "decoder.hidden_size=100"], "config: attention.kind: dot needs queries and keys"),
+    ("decoder: {hidden_size: 100}\nattention: {kind: dot}", [], "config: attention.kind: dot needs queries and keys"),
     ("encoder: {self_attention: 5}", [], "self_attention: 5 heads do not divide the size of an annotation, 384"),
     ("attention: {kind: none, coverage: true}", [], "config, line 1: attention: kind: none scores nothing"),
     ("attention: {coverage_loss: 1}", [], "config, line 1: attention: coverage_loss needs coverage: true"),
@@ -99,6 +98,62 @@ def test_a_fault_is_one_line_that_names_the_key(text: str, overrides: list[str],
     with pytest.raises(UserError) as caught:
         parse_config(text, overrides)
     assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+DECODER = "encoder:\n  layers: 1\ndecoder:\n  layers: 1\n"
+SIZES = "encoder: {hidden_size: 100}\ndecoder: {hidden_size: 200}\nattention: {kind: dot}"
+# The last --set is not always to blame: seed, layers and beam change nothing in the matter.
+FAULTS_OF_SEVERAL_KEYS = [
+    (DECODER, ["decoder.cell=cgru", "seed=1"], "--set decoder.cell=cgru: decoder: cell: cgru and attend: between"),
+    ("", ["decoder.cell=cgru", "decoder.layers=2"], "--set decoder.cell=cgru: decoder: cell: cgru"),
+    ("", ["decoder={cell: cgru}"], "--set decoder={cell: cgru}: decoder: cell: cgru"),
+    (
+        "",
+        ["decoder.input_feeding=true", "decoder.attend=before"],
+        "--set decoder.attend=before: decoder: input_feeding",
+    ),
+    ("", ["attention.heads=3", "seed=1", "attention.heads=5"], "--set attention.heads=5: attention.heads: 5 heads do"),
+    (
+        "",
+        ["attention.heads=5", "decoder.cell=cgru", "decoder.attend=between"],
+        "--set attention.heads=5: attention.heads",
+    ),
+    ("", ["attention.kind=dot", "decoder.hidden_size=100"], "--set decoder.hidden_size=100: attention.kind: dot"),
+    ("", ["decoder.hidden_size=100", "attention.kind=dot"], "--set attention.kind=dot: attention.kind: dot"),
+    (SIZES, ["encoder.hidden_size=150", "search.beam=2"], "--set encoder.hidden_size=150: attention.kind: dot needs"),
+    (
+        "attention: {coverage: true}",
+        ["attention.kind=none", "attention.heads=1"],
+        "--set attention.kind=none: attention:",
+    ),
+    (
+        "training: {max_steps: 3}",
+        ["training.max_steps=null"],
+        "--set training.max_steps=null: training: training never",
+    ),
+    ("", ["data.train.source=a", "seed=1"], "--set data.train.source=a: data.train.target is missing"),
+    ("attention: {heads: 5}", ["attention.heads=7"], "--set attention.heads=7: attention.heads: 7 heads do not divide"),
+    # Where the file is at fault by itself, no --set that has nothing to do with it is named.
+    ("attention: {heads: 5}", ["seed=1", "training.max_minutes=2"], "config: attention.heads: 5 heads do not divide"),
+    ("seed: 1\ndecoder: {cell: cgru}", ["decoder.layers=2"], "config, line 2: decoder: cell: cgru"),
+    (
+        "decoder: {cell: cgru}",
+        ["encoder.self_attention=5", "decoder.layers=2"],
+        "--set encoder.self_attention=5: encoder",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides", "message"),
+    FAULTS_OF_SEVERAL_KEYS,
+    ids=[" ".join(sets) for _, sets, _ in FAULTS_OF_SEVERAL_KEYS],
+)
+def test_a_fault_of_several_keys_names_the_set_that_caused_it(text: str, overrides: list[str], message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_config(text, overrides)
+    assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 

@@ -3,13 +3,15 @@
 import bz2
 import errno
 import gzip
+import os
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seq2seq.data.files import atomic_write, decode_lines, read_lines, write_text
+from seq2seq.data.files import atomic_write, check_named, check_writable, decode_lines, read_lines, write_text
 from seq2seq.errors import UserError
 
 
@@ -111,6 +113,70 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"^.*a\.txt: cannot be written: .*$"):
         write_text(tmp_path / "file" / "a.txt", "text")
-    with pytest.raises(UserError, match=r"^.*b: cannot be written: disk full$"), atomic_write(tmp_path / "b"):
-        raise OSError(errno.ENOSPC, "disk full")
+    with pytest.raises(UserError, match="is a folder, not a file; name a file to write"):
+        write_text(tmp_path, "text")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.replace"])
+def test_a_file_that_cannot_be_finished_is_named_and_leaves_nothing(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "disk full")
+
+    monkeypatch.setattr(call, fail)
+    with pytest.raises(UserError, match=r"^.*b: cannot be written: disk full$"):
+        write_text(tmp_path / "b", "text")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("size", [100, 1_000_000], ids=["at the end", "while it is written"])
+def test_a_full_disk_is_blamed_on_the_file_that_is_written(size: int, tmp_path: Path) -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with (
+        pytest.raises(UserError, match=r"^.*b: cannot be written: File too large$"),
+        atomic_write(tmp_path / "b") as file,
+    ):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))
+        try:
+            file.write(b"x" * size)
+            file.close()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_block_raises_for_its_own_reasons_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    with pytest.raises(BrokenPipeError), atomic_write(tmp_path / "b") as file:
+        file.write(b"text")
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_where_nothing_can_be_written_is_refused_beforehand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"deep.a: cannot be written: .*file is a file, not a folder"):
+        check_writable(tmp_path / "file" / "deep" / "a")
+    for folder in (tmp_path, "."):
+        with pytest.raises(UserError, match="is a folder, not a file; name a file to write"):
+            check_writable(folder)
+    check_writable(tmp_path / "new" / "folder" / "a")
+    check_writable(tmp_path / "file")
+    asked: list[object] = []
+    monkeypatch.setattr(os, "access", lambda path, mode: asked.append((path, mode)))
+    with pytest.raises(UserError, match="no permission to write in"):
+        check_writable(tmp_path / "new" / "a")
+    assert asked == [(tmp_path, os.W_OK | os.X_OK)]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_empty_name_is_refused_with_its_option() -> None:
+    check_named(input=None, output="-")
+    with pytest.raises(UserError, match=r"^--output is empty; name a file$"):
+        check_named(input=None, output="")

@@ -83,7 +83,7 @@ def test_a_gold_file_may_count_from_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "base", "message"),
     [
-        ("0-0\n", 0, "gold: 1 lines for 2 sentence pairs"),
+        ("0-0\n", 0, "gold: 1 line for 2 sentence pairs; write"),
         ("0-0\n0-0\n0-0\n", 0, "gold: 3 lines for 2 sentence pairs"),
         ("0-0\n0-0 1:1\n", 0, "gold, line 2: '1:1' is no link"),
         ("0-0\n-1-0\n", 0, "gold, line 2: '-1-0' is no link"),
@@ -107,6 +107,20 @@ def test_a_fault_of_a_gold_file_is_named_with_file_and_line(
         read_gold(path, [(3, 2), (3, 2)], base)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_one_sentence_pair_is_no_plural(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="gold: 2 lines for 1 sentence pair;"):
+        read_gold(write(tmp_path / "gold", "0-0\n0-0\n"), [(1, 1)])
+
+
+@pytest.mark.parametrize("digits", [10, 5000])
+@pytest.mark.parametrize("form", ["0-{}", "{}?0"])
+def test_an_index_without_end_is_no_link(form: str, digits: int, tmp_path: Path) -> None:
+    path = write(tmp_path / "gold", f"0-0\n{form.format('9' * digits)}\n")
+    with pytest.raises(UserError, match=r"gold, line 2: '(0-)?9+(\?0|…)?' is no link; write i-j") as caught:
+        read_gold(path, [(1, 1), (1, 1)])
+    assert len(str(caught.value)) < len(str(path)) + 150
 
 
 def test_units_are_words_between_blanks() -> None:
@@ -140,6 +154,13 @@ def test_units_of_segmented_chinese_are_its_words_and_the_model_reads_it_without
         (["<unk>", "<unk>", "x"], ["饕", "餮", "x"], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]),
         (["a", "<unk>"], ["a", "饕", "餮"], [[1, 0, 0], [0, 0.5, 0.5]]),
         (["<unk>"], ["<unk>"], [[1]]),
+        (["<unk>", "<unk>", "<unk>"], ["饕", "餮"], [[0, 0], [1, 0], [0, 1]]),
+        (
+            ["a", "<unk>", "<unk>", "b"],
+            ["a", "饕餮", "饕", "b"],
+            [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0.5, 0.5, 0], [0] * 3 + [1]],
+        ),
+        (["a", "▁", "▁", "b"], ["a", "b"], [[1, 0], [0, 1], [0, 1], [0, 1]]),
         (["<unk>", "▁", "<unk>"], ["饕", "餮"], [[1, 0], [0, 1], [0, 1]]),
         (["a", "q", "b"], ["a", "b"], [[1, 0], [0, 0], [0, 1]]),
         (["a"], ["\u200b", "a"], [[0, 1]]),
@@ -187,4 +208,7 @@ def test_the_text_of_a_report_has_every_figure() -> None:
     scores = score_links([{(0, 0), (1, 1), (3, 3), (0, 3)}], [gold({(0, 0), (1, 1), (2, 2)}, {(3, 2), (3, 3)})])
     text = AlignmentReport("gold.tsv", 1, "characters", "words", scores).to_text()
     assert "characters with words: AER 28.6, precision 75.0, recall 66.7" in text
-    assert "4 links of attention; gold: 3 sure and 2 more possible links" in text
+    assert "4 links of attention; gold: 3 sure and 2 more possible links in 1 sentence" in text
+    one = score_links([{(0, 0)}], [gold({(0, 0)}, {(1, 1)})])
+    text = AlignmentReport("gold.tsv", 2, "words", "words", one).to_text()
+    assert text.endswith("\n1 link of attention; gold: 1 sure and 1 more possible link in 2 sentences")
