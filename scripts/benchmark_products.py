@@ -63,7 +63,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description="Matrix products and the GRU: PyTorch's own beside ours.")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each line (default: 1)")
-    parser.add_argument("--threads", type=int, help="default: one for each core this process may use")
+    parser.add_argument("--threads", type=int, help="default: OMP_NUM_THREADS, else one for each core")
     arguments = parser.parse_args()
     use_threads(arguments.threads)
     with torch.no_grad():

@@ -22,8 +22,8 @@ log = logging.getLogger("seq2seq.compare")
 
 def main(arguments: argparse.Namespace) -> int:
     """Train what is not trained yet, translate what is not translated yet, report."""
-    from seq2seq.evaluation.comparison import file_name
-    from seq2seq.training.variants import train_variants
+    from seq2seq.comparison.results import file_name
+    from seq2seq.comparison.trainings import train_variants
 
     paths = [Path(path) for path in arguments.paths]
     try:
@@ -93,12 +93,12 @@ def _report(name: str, output: Path, rows: Mapping[str, Sequence["RunDirectory"]
     import dataclasses
     import json
 
+    from seq2seq.comparison.attention_sample import attention_sample
+    from seq2seq.comparison.markdown import bucket_label, mean_by_length, to_markdown
+    from seq2seq.comparison.results import compare_runs
+    from seq2seq.comparison.text import to_text
     from seq2seq.data.files import write_text
     from seq2seq.devices import choose_device, use_threads
-    from seq2seq.evaluation.attention_sample import attention_sample
-    from seq2seq.evaluation.comparison import compare_runs
-    from seq2seq.evaluation.comparison_markdown import bucket_label, mean_by_length, to_markdown
-    from seq2seq.evaluation.comparison_text import to_text
     from seq2seq.plotting.curves import draw_bleu_by_length, draw_learning_curves
 
     device = choose_device("auto")

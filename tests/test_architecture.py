@@ -22,6 +22,7 @@ LAYERS = [
     ["training"],
     ["inference"],
     ["evaluation"],
+    ["comparison"],
     ["cli"],
     ["train", "evaluate", "translate", "compare", "lesson"],
 ]

@@ -18,10 +18,10 @@ import pytest
 
 from seq2seq import cli, compare, load
 from seq2seq.checkpoint import RunDirectory
+from seq2seq.comparison.results import file_name, in_buckets
+from seq2seq.comparison.significance import paired_bootstrap
 from seq2seq.errors import UserError
 from seq2seq.evaluation import corpus_bleu
-from seq2seq.evaluation.comparison import file_name, in_buckets
-from seq2seq.evaluation.significance import paired_bootstrap
 from tests.helpers import ROOT, command
 
 # Japanese is scored by character, so that strings of digits have n-grams.
@@ -62,7 +62,7 @@ def here(compared: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """With few resamples, where intervals and p-values do not matter."""
     few = functools.partial(paired_bootstrap, resamples=10)
-    monkeypatch.setattr("seq2seq.evaluation.comparison.paired_bootstrap", few)
+    monkeypatch.setattr("seq2seq.comparison.results.paired_bootstrap", few)
 
 
 def compare_here(*line: object) -> int:
@@ -181,7 +181,7 @@ def test_run_directories_are_compared_as_they_are_with_a_map_of_a_test_sentence_
 ) -> None:
     drawn: list[tuple[Any, ...]] = []
     threads: list[int | None] = []
-    monkeypatch.setattr("seq2seq.evaluation.attention_sample.draw_attention", lambda *given: drawn.append(given))
+    monkeypatch.setattr("seq2seq.comparison.attention_sample.draw_attention", lambda *given: drawn.append(given))
     monkeypatch.setattr("seq2seq.devices.use_threads", threads.append)
     assert compare_here(*GIVEN) == 0
     assert threads == [1]
@@ -207,7 +207,7 @@ def test_without_a_font_for_the_maps_the_report_is_still_written_and_says_so(
     def no_font(*arguments: object) -> None:
         raise UserError("no font for 中: install fonts-noto-cjk")
 
-    monkeypatch.setattr("seq2seq.evaluation.attention_sample.draw_attention", no_font)
+    monkeypatch.setattr("seq2seq.comparison.attention_sample.draw_attention", no_font)
     assert compare_here(*GIVEN) == 0
     reason = "attention maps were left out: no font for 中: install fonts-noto-cjk"
     assert [record.message for record in caplog.records].count(f"the {reason}") == 1

@@ -330,7 +330,7 @@ class Config(Section):
     device: Device = "auto"
     """auto (CUDA when there is one, else MPS, else CPU), cpu, cuda, cuda:N or mps."""
     threads: Count | None = None
-    """CPU threads; null: one for each core this process may use."""
+    """CPU threads; null: OMP_NUM_THREADS, else one for each core this process may use."""
     data: Data = Data()
     """Parallel text."""
     tokenizer: Tokenizers = Tokenizers()

@@ -1,12 +1,11 @@
 """Attention weights as a heatmap in a file: PNG, SVG or HTML, by its suffix."""
 
-import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from seq2seq.data.files import atomic_write, write_text
+from seq2seq.data.files import atomic_write, check_writable, write_text
 from seq2seq.errors import UserError
 from seq2seq.plotting.fonts import drawable, families_for, without_font_warnings
 from seq2seq.plotting.html import attention_page
@@ -42,13 +41,7 @@ def check_picture_path(path: Path) -> None:
     """
     if path.suffix.lower() not in SUFFIXES:
         raise UserError(f"{path}: a picture of attention ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    if path.is_dir():
-        raise UserError(f"{path}: is a folder, not a file; name a file to write")
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not folder.is_dir():
-        raise UserError(f"{path}: cannot be written: {folder} is a file, not a folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise UserError(f"{path}: cannot be written: no permission to write in {folder}")
+    check_writable(path)
 
 
 def draw_attention(

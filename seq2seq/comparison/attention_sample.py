@@ -8,8 +8,8 @@ from pathlib import Path
 import torch
 
 from seq2seq.checkpoint import RunDirectory
+from seq2seq.comparison.results import file_name
 from seq2seq.errors import UserError
-from seq2seq.evaluation.comparison import file_name
 from seq2seq.inference.translator import Translator
 from seq2seq.plotting.heatmap import draw_attention
 

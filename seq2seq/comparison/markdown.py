@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean
 
-from seq2seq.evaluation.attention_sample import AttentionSample
-from seq2seq.evaluation.comparison import Bucket, ComparisonReport, Outcome, Variant
-from seq2seq.evaluation.comparison_caveats import caveats
-from seq2seq.evaluation.significance import Estimate
+from seq2seq.comparison.attention_sample import AttentionSample
+from seq2seq.comparison.caveats import caveats
+from seq2seq.comparison.results import Bucket, ComparisonReport, Outcome, Variant
+from seq2seq.comparison.significance import Estimate
 from seq2seq.training.loss import shown
 
 HEADER = (

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seq2seq.config.comparison import flat
-from seq2seq.evaluation.attention_sample import AttentionSample
-from seq2seq.evaluation.comparison import (
+from seq2seq.comparison.attention_sample import AttentionSample
+from seq2seq.comparison.caveats import below_copy, caveats
+from seq2seq.comparison.markdown import bucket_label, mean_by_length, results_table, to_markdown
+from seq2seq.comparison.results import (
     Bucket,
     ComparisonReport,
     CopyBaseline,
@@ -20,10 +21,9 @@ from seq2seq.evaluation.comparison import (
     in_buckets,
     length_limits,
 )
-from seq2seq.evaluation.comparison_caveats import below_copy, caveats
-from seq2seq.evaluation.comparison_markdown import bucket_label, mean_by_length, results_table, to_markdown
-from seq2seq.evaluation.comparison_text import to_text
-from seq2seq.evaluation.significance import Estimate
+from seq2seq.comparison.significance import Estimate
+from seq2seq.comparison.text import to_text
+from seq2seq.config.comparison import flat
 from seq2seq.plotting.labels import display_width
 
 

@@ -3,9 +3,9 @@
 import textwrap
 from statistics import fmean
 
-from seq2seq.evaluation.comparison import ComparisonReport
-from seq2seq.evaluation.comparison_caveats import below_copy
-from seq2seq.evaluation.comparison_markdown import estimate_cells
+from seq2seq.comparison.caveats import below_copy
+from seq2seq.comparison.markdown import estimate_cells
+from seq2seq.comparison.results import ComparisonReport
 from seq2seq.plotting.labels import display_width
 
 WIDTH = 100

@@ -13,15 +13,15 @@ import torch
 from tqdm import tqdm
 
 from seq2seq.checkpoint import RunDirectory
+from seq2seq.comparison.machine import device_name, processor_name
+from seq2seq.comparison.significance import Estimate, Significance, paired_bootstrap
+from seq2seq.comparison.training_figures import TrainingFigures, training_figures
 from seq2seq.config.comparison import flat
 from seq2seq.data.corpus import Pair
 from seq2seq.data.files import read_lines, write_text
 from seq2seq.errors import UserError
 from seq2seq.evaluation.baselines import copy_baseline
-from seq2seq.evaluation.machine import device_name, processor_name
 from seq2seq.evaluation.scores import corpus_bleu
-from seq2seq.evaluation.significance import Estimate, Significance, paired_bootstrap
-from seq2seq.evaluation.training_figures import TrainingFigures, training_figures
 from seq2seq.inference.translator import Translator
 
 BUCKETS = 5

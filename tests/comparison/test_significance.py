@@ -10,7 +10,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-from seq2seq.evaluation.significance import SEED, paired_bootstrap
+from seq2seq.comparison.significance import SEED, paired_bootstrap
 
 WORDS = ["the", "cat", "dog", "sat", "ran", "on", "under", "a", "mat", "tree", "today", "and", "we", "saw", "it"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from seq2seq.checkpoint import RunDirectory
+from seq2seq.comparison.training_figures import TrainingFigures, training_figures
 from seq2seq.errors import UserError
-from seq2seq.evaluation.training_figures import TrainingFigures, training_figures
 
 LINES: list[dict[str, Any]] = [
     {"step": 10, "epoch": 1, "minutes": 0.5, "tokens_per_second": 900.0, "dev_bleu": 1.5, "dev_perplexity": 99.0},

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seq2seq.evaluation import machine
+from seq2seq.comparison import machine
 
 INTEL = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) CPU @ 2.00GHz\nprocessor\t: 1\n"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from statistics import fmean
 
-from seq2seq.evaluation.comparison import ComparisonReport
+from seq2seq.comparison.results import ComparisonReport
 
 LEVEL = 0.05
 """Of significance."""
