@@ -101,8 +101,12 @@ def _report(name: str, output: Path, rows: Mapping[str, Sequence["RunDirectory"]
     from seq2seq.devices import choose_device, use_threads
     from seq2seq.plotting.curves import draw_bleu_by_length, draw_learning_curves
 
-    device = choose_device("auto")
-    use_threads(next(iter(rows.values()))[0].config().threads)
+    config = next(iter(rows.values()))[0].config()
+    try:
+        device = choose_device(config.device)
+    except UserError:  # trained on another machine
+        device = choose_device("auto")
+    use_threads(config.threads)
     report = compare_runs(name, rows, output / "translations", device)
     curves = {variant.name: [outcome.dev_curve for outcome in variant.outcomes] for variant in report.variants}
     by_length = {variant.name: mean_by_length(variant) for variant in report.variants}

@@ -21,7 +21,8 @@ def caveats(report: ComparisonReport) -> Iterator[str]:
     else:
         yield (
             f"Each variant was trained {trainings} times. The p-value is the largest of the {trainings} tests, one for "
-            f"each seed; how far trainings of a variant differ is seen in the ranges, and {trainings} are few."
+            f"each seed (1 where they do not agree on which is better); "
+            f"how far trainings of a variant differ is seen in the ranges, and {trainings} are few."
         )
     if not report.one_test_set:
         yield "The test set is split off anew for each seed, so the ranges hold the choice of test sentences, too."
@@ -29,7 +30,7 @@ def caveats(report: ComparisonReport) -> Iterator[str]:
         yield (
             f"{len(others)} variants are tested against the first: by chance alone, some p below {LEVEL} comes about "
             f"more often than one time in {1 / LEVEL:.0f}. Corrected for that (Bonferroni), a difference is "
-            f"significant where p is below {LEVEL / len(others):.4f}."
+            f"significant where p is below {LEVEL / len(others):.4f}, of one metric chosen beforehand."
         )
     keys = {key for variant in report.variants for key in variant.settings}
     if not report.one_training_text and not any(key.startswith(("tokenizer.", "data.", "seed")) for key in keys):

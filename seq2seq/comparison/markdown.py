@@ -42,19 +42,23 @@ def to_markdown(report: ComparisonReport, sample: AttentionSample) -> str:
 
 def results_table(report: ComparisonReport) -> str:
     """The main table, one row for each variant and one for the copy baseline."""
-    rows = [_row(variant) for variant in report.variants]
+    rows = [_row(variant, report.variants[0]) for variant in report.variants]
     if report.copy is not None:
         baseline = [[getattr(each, metric) for each in report.copy] for metric in ("bleu", "chrf")]
-        cells = ["(copy)", *(cell for estimates in baseline for cell in estimate_cells(estimates))]
+        firsts = [[getattr(o, metric) for o in report.variants[0].outcomes] for metric in ("bleu", "chrf")]
+        cells = ["(copy)"]
+        for estimates, first in zip(baseline, firsts, strict=True):
+            cells += estimate_cells(estimates, first)
         rows.append([*cells, *[""] * (len(HEADER) - len(cells))])
     return _table(HEADER, rows)
 
 
-def estimate_cells(estimates: Sequence[Estimate]) -> list[str]:
-    """Score, interval and p of one metric, over all seeds."""
+def estimate_cells(estimates: Sequence[Estimate], first: Sequence[Estimate]) -> list[str]:
+    """Score, interval and p of one metric, over all seeds; `first`: the estimates of the first variant."""
     lower, upper = min(each.lower for each in estimates), max(each.upper for each in estimates)
     p_values = [each.p_value for each in estimates if each.p_value is not None]
-    p = f"{max(p_values):.3f}" if p_values else ""
+    better = {each.score > other.score for each, other in zip(estimates, first, strict=True)}
+    p = f"{1.0 if len(better) > 1 else max(p_values):.3f}" if p_values else ""
     return [_spread([each.score for each in estimates], "{:.1f}".format), f"{max(lower, 0):.1f} to {upper:.1f}", p]
 
 
@@ -74,7 +78,8 @@ def _legend(report: ComparisonReport) -> str:
     several = len(report.variants[0].outcomes) > 1
     lines = [
         f"p: chance of so large a difference from {_escape(report.variants[0].name)} if the two were equally good "
-        f"(paired bootstrap, two-sided). Interval: 95%, over the choice of test sentences. tokens/s: target tokens in "
+        f"(sacreBLEU's paired bootstrap; where the difference is clear it is one-sided, so double it for two sides). "
+        f"Interval: 95%, over the choice of test sentences. tokens/s: target tokens in "
         f"training. minutes: of training, validation included. (copy): each source given the target of the training "
         f"pair with the nearest source."
     ]
@@ -82,7 +87,8 @@ def _legend(report: ComparisonReport) -> str:
         lines.append(
             "A figure is the mean over the seeds, with their range. Tests are done for each seed on its own: joined "
             "into one test set, each sentence would count several times as if it were independent, and p would be "
-            "too small. p is the largest of the seeds'; the interval reaches from the least lower end to the "
+            "too small. p is the largest of the seeds' (1 where they do not agree on which is better); "
+            "the interval reaches from the least lower end to the "
             "greatest upper one."
         )
     if report.copy is None:
@@ -90,14 +96,14 @@ def _legend(report: ComparisonReport) -> str:
     return "\n\n".join(lines)
 
 
-def _row(variant: Variant) -> list[str]:
+def _row(variant: Variant, first: Variant) -> list[str]:
     def spread(figure: Callable[[Outcome], float], show: Callable[[float], str]) -> str:
         return _spread([figure(outcome) for outcome in variant.outcomes], show)
 
     return [
         _escape(variant.name),
-        *estimate_cells([outcome.bleu for outcome in variant.outcomes]),
-        *estimate_cells([outcome.chrf for outcome in variant.outcomes]),
+        *estimate_cells([o.bleu for o in variant.outcomes], [o.bleu for o in first.outcomes]),
+        *estimate_cells([o.chrf for o in variant.outcomes], [o.chrf for o in first.outcomes]),
         spread(lambda outcome: outcome.perplexity, shown),
         spread(lambda outcome: outcome.parameters, "{:,.0f}".format),
         spread(lambda outcome: outcome.tokens_per_second, "{:,.0f}".format),

@@ -45,8 +45,10 @@ class Significance:
 def paired_bootstrap(
     systems: Sequence[Sequence[str]], references: Sequence[str], target_language: str, resamples: int = RESAMPLES
 ) -> Significance:
-    """Paired bootstrap resampling (Koehn 2004) of BLEU and chrF, each system against the first, two-sided.
+    """Paired bootstrap resampling (Koehn 2004) of BLEU and chrF, each system against the first.
 
+    p is sacreBLEU's: the share of resamples whose difference, less the mean difference, is larger than the observed
+    one. Where the difference is clear, all of these lie on its side, so that p is one-sided: double it for two sides.
     The sentences are what is resampled, so intervals and p-values say how far the result depends on the choice of test
     sentences, for these trained models; they do not say how another training would differ. With several seeds, test
     each seed's models on their own: joined into one long test set, the same sentence would count several times as if

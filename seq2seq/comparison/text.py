@@ -18,13 +18,15 @@ _SHORTEST_NAME = 8
 def to_text(report: ComparisonReport) -> str:
     """Aligned columns; a variant that is no better than the copy baseline is named below them."""
     rows = [list(HEADER)]
+    first = report.variants[0].outcomes
+    bleus, chrfs = [outcome.bleu for outcome in first], [outcome.chrf for outcome in first]
     for variant in report.variants:
-        bleu = estimate_cells([outcome.bleu for outcome in variant.outcomes])
-        chrf, *_ = estimate_cells([outcome.chrf for outcome in variant.outcomes])
+        bleu = estimate_cells([outcome.bleu for outcome in variant.outcomes], bleus)
+        chrf, *_ = estimate_cells([outcome.chrf for outcome in variant.outcomes], chrfs)
         rows.append([variant.name, *bleu, chrf, f"{fmean(outcome.minutes for outcome in variant.outcomes):.1f}"])
     if report.copy is not None:
-        bleu = estimate_cells([each.bleu for each in report.copy])
-        chrf, *_ = estimate_cells([each.chrf for each in report.copy])
+        bleu = estimate_cells([each.bleu for each in report.copy], bleus)
+        chrf, *_ = estimate_cells([each.chrf for each in report.copy], chrfs)
         rows.append(["(copy)", *bleu, chrf, ""])
     figures = [max(map(len, column)) for column in list(zip(*rows, strict=True))[1:]]
     left = max(WIDTH - sum(figures) - len(_GAP) * len(figures), _SHORTEST_NAME)

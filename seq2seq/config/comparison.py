@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
-from seq2seq.config.loading import Lines, load_config, parse_mapping, read_yaml, validate
+from seq2seq.config.loading import Lines, Override, load_config, parse_mapping, read_yaml, validate
 from seq2seq.config.schema import Config, Section
 from seq2seq.errors import UserError
 
@@ -135,7 +135,7 @@ class Comparison(Section):
             _put(document, key.split("."), copy.deepcopy(value))
         above = ("variants", variant)
         places = {
-            tuple(".".join(keys[2:]).split(".")): self._place(keys)
+            tuple(".".join(keys[2:]).split(".")): Override(self._place(keys))
             for keys in self._lines
             if keys[:2] == above and len(keys) > 2
         }

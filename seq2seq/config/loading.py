@@ -53,12 +53,12 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Override(NamedTuple):
-    """A --set that was applied."""
+    """What gave a key its value, instead of the file: a --set, or a variant of a comparison."""
 
     text: str
-    """As it was typed, with --set."""
-    before: dict[str, Any]
-    """The document without it and those after it."""
+    """What an error message calls it."""
+    before: dict[str, Any] | None = None
+    """The document without this --set and those after it; None for a variant, whose keys are judged together."""
 
 
 def load_config(path: str | Path, overrides: Iterable[str] = ()) -> Config:
@@ -222,11 +222,12 @@ def _blamed(
 ) -> str | None:
     """The --set since which the first fault, of several keys in a section, is there, else the last one it names."""
     others = {(fault["loc"], fault["type"]) for fault in faults} - {(faults[0]["loc"], faults[0]["type"])}
-    for override in reversed(given.values()):
+    sets = {keys: override for keys, override in given.items() if override.before is not None}
+    for override in reversed(sets.values()):
         # A fault that is not among the others may hide the first one.
-        if _faults_of(model, override.before) <= others:
+        if override.before is not None and _faults_of(model, override.before) <= others:
             return override.text
-    for keys, override in reversed(given.items()):
+    for keys, override in reversed(sets.items()):
         key = ".".join(keys[len(section) :])
         if keys[: len(section)] == section and key and re.search(rf"(?<![\w.]){re.escape(key)}\b", message):
             return override.text

@@ -39,9 +39,10 @@ class DecoderState(NamedTuple):
 class Decoder(nn.Module):
     """The three orders of attention, recurrence and output; A[Q] stands for tanh(Linear[Q; C]), C attended to by Q.
 
-    attend: before (Bahdanau 2015): a_t = A[s_{t-1}];  s_t = cell([y_{t-1}; a_t], s_{t-1});  Linear[s_t; a_t] is read.
+    attend: before (Bahdanau 2015): a_t = A[s_{t-1}];  s_t = cell([y_{t-1}; a_t], s_{t-1});
+        tanh(Linear[s_t; a_t]) is read.
     attend: between (conditional GRU, Sennrich 2017, section 3.1): q_t = GRU_1(y_{t-1}, s_{t-1});  a_t = A[q_t];
-        s_t = GRU_2(a_t, q_t);  Linear[s_t; a_t] is read.
+        s_t = GRU_2(a_t, q_t);  tanh(Linear[s_t; a_t]) is read.
     attend: after (Luong 2015, equation 5): s_t = cell(y_{t-1}, s_{t-1});  a_t = A[s_t] is read;
         with input feeding the cell reads [y_{t-1}; a_{t-1}].
     With self-attention, s_t is enriched by s_1 ... s_t where the output layer (and, after, the attention) reads it.

@@ -16,9 +16,9 @@ class GRU(nn.GRU):
     """One layer, batch first or packed, in one or both directions: nn.GRU's numbers, parameters and their names.
 
     r, z = sigmoid(W x + b + U h + c);  n = tanh(W x + b + r (U h + c));  h' = (1 - z) n + z h  (Cho 2014, equations
-    5 to 8, with the reset inside and z for their 1 - z, as in PyTorch). W x + b of all steps is one product before the
-    loop. PyTorch's CPU loop multiplies for U's gradient at each step; here that, too, is one product (class _Loop).
-    On other devices it is nn.GRU, which has fused kernels there.
+    5 to 8, with the reset inside, as in PyTorch). W x + b of all steps is one product before the loop. PyTorch's CPU
+    loop multiplies for U's gradient at each step; here that, too, is one product (class _Loop). On other devices it
+    is nn.GRU, which has fused kernels there.
     """
 
     def forward(  # type: ignore[override]

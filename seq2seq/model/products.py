@@ -30,7 +30,7 @@ def _processor() -> str:
 
 
 def rounded(rows: int) -> int:
-    """A number of rows from `rows` on, at most an eighth larger: few enough values that oneDNN's kernels are reused.
+    """A number of rows from `rows` on, larger by 7 or an eighth at most: so few that oneDNN's kernels are reused.
 
     It compiles one for each shape, which takes as long as the product and half a megabyte or more.
     """

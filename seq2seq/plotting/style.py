@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from seq2seq.data.files import atomic_write
+from seq2seq.errors import UserError
+from seq2seq.plotting.fonts import families_for, without_font_warnings
 
 _COLOURS = 128
 
@@ -45,14 +47,24 @@ def save(figure: Figure, path: Path) -> None:
     Raises:
         UserError: the file cannot be written.
     """
-    figure.legend(loc="outside right upper", frameon=False, fontsize="small")
-    with atomic_write(path) as file:
+    font = {"family": _families(figure), "size": "small"}
+    figure.legend(loc="outside right upper", frameon=False, prop=font)
+    with atomic_write(path) as file, without_font_warnings():
         if path.suffix == ".png":
             _save_png(figure, file)
         else:
             # Text stays text, and neither ids nor a date differ from one time to the next.
             with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "seq2seq"}):
                 figure.savefig(file, format="svg", metadata={"Date": None})
+
+
+def _families(figure: Figure) -> list[str]:
+    """Fonts that have the characters of the legend: a variant may be named in any script."""
+    names = "".join(name for axes in figure.axes for name in axes.get_legend_handles_labels()[1])
+    try:
+        return families_for(names)
+    except UserError:  # a box for what no font here has
+        return ["sans-serif"]
 
 
 def _save_png(figure: Figure, file: IO[bytes]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from seq2seq.comparison.attention_sample import AttentionSample
 from seq2seq.comparison.caveats import below_copy, caveats
-from seq2seq.comparison.markdown import bucket_label, mean_by_length, results_table, to_markdown
+from seq2seq.comparison.markdown import bucket_label, estimate_cells, mean_by_length, results_table, to_markdown
 from seq2seq.comparison.results import (
     Bucket,
     ComparisonReport,
@@ -259,3 +259,11 @@ def test_the_json_holds_the_whole_report(tmp_path: Path) -> None:
     read = json.loads(json.dumps(TWICE.to_json(), allow_nan=False))
     assert read["variants"][1]["outcomes"][1]["bleu"] == {"score": 23.0, "lower": 21.0, "upper": 25.0, "p_value": 0.04}
     assert read["variants"][1]["settings"] == {"attention.kind": "dot"}
+
+
+def test_seeds_that_disagree_on_which_is_better_show_no_difference() -> None:
+    first = [Estimate(20.0, 19.0, 21.0, None), Estimate(20.0, 19.0, 21.0, None)]
+    agreeing = [Estimate(22.0, 21.0, 23.0, 0.01), Estimate(21.0, 20.0, 22.0, 0.02)]
+    disagreeing = [Estimate(22.0, 21.0, 23.0, 0.01), Estimate(18.0, 17.0, 19.0, 0.02)]
+    assert estimate_cells(agreeing, first)[2] == "0.020"
+    assert estimate_cells(disagreeing, first)[2] == "1.000"

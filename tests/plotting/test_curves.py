@@ -1,5 +1,6 @@
 """Line charts are small, name every variant, and come out the same again."""
 
+import warnings
 from pathlib import Path
 
 import matplotlib.image
@@ -8,6 +9,7 @@ import pytest
 
 from seq2seq.errors import UserError
 from seq2seq.plotting.curves import draw_bleu_by_length, draw_learning_curves
+from seq2seq.plotting.fonts import families_for
 from seq2seq.plotting.style import strokes
 
 NAMES = [f"variant{n}" for n in range(16)]
@@ -60,3 +62,13 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(UserError, match="cannot be written"):
         draw(tmp_path / "file" / "chart.png", "curves")
+
+
+def test_a_name_in_another_script_is_drawn_with_a_font_that_has_it(tmp_path: Path) -> None:
+    try:
+        families_for("模型")
+    except UserError as error:
+        pytest.skip(f"no Chinese font here: {error}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns of a glyph that it draws as an empty box
+        draw_learning_curves(tmp_path / "curves.png", {"模型": [[(1.0, 2.0), (2.0, 3.0)]]})
