@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from seq2seq import cli
+from seq2seq.comparison import trainings
 from seq2seq.config.comparison import load_comparison
 from seq2seq.errors import UserError
-from seq2seq.training import variants
 
 
 class Child:
@@ -41,16 +41,16 @@ def test_sigterm_reaches_the_training_also_while_it_is_being_started(
     monkeypatch.setattr(subprocess, "Popen", child.start)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):
-        variants.run_stoppably(["train"])
+        trainings.run_stoppably(["train"])
     assert child.terminated
     assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_training_s_status_is_given_and_that_of_a_stopped_one_stops_the_comparison() -> None:
-    assert variants.run_stoppably([sys.executable, "-c", "raise SystemExit(3)"]) == 3
-    assert variants.INTERRUPTED == cli.INTERRUPTED
+    assert trainings.run_stoppably([sys.executable, "-c", "raise SystemExit(3)"]) == 3
+    assert trainings.INTERRUPTED == cli.INTERRUPTED
     with pytest.raises(KeyboardInterrupt):
-        variants.run_stoppably([sys.executable, "-c", f"raise SystemExit({cli.INTERRUPTED})"])
+        trainings.run_stoppably([sys.executable, "-c", f"raise SystemExit({cli.INTERRUPTED})"])
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -66,9 +66,9 @@ def test_what_stands_where_a_run_goes_is_refused_before_anything_is_trained(
         place = place / "notes.txt"
     place.write_text("mine", encoding="utf-8")
     started: list[object] = []
-    monkeypatch.setattr(variants, "run_stoppably", started.append)
+    monkeypatch.setattr(trainings, "run_stoppably", started.append)
     with pytest.raises(UserError) as caught:
-        variants.train_variants(load_comparison(tmp_path / "pair.yaml"), tmp_path / "out", [])
+        trainings.train_variants(load_comparison(tmp_path / "pair.yaml"), tmp_path / "out", [])
     run = tmp_path / "out" / "b-s1"
     assert str(caught.value).startswith(f"{run}: holds no run, but stands where that of variant b goes; remove it")
     assert str(caught.value).endswith("name another --output")
@@ -79,6 +79,6 @@ def test_what_stands_where_a_run_goes_is_refused_before_anything_is_trained(
 def test_a_training_that_fails_names_variant_and_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "base.yaml").write_text("training: {max_steps: 5}\n", encoding="utf-8")
     (tmp_path / "pair.yaml").write_text("base: base.yaml\nvariants: {a: , b: }\n", encoding="utf-8")
-    monkeypatch.setattr(variants, "run_stoppably", lambda command: 2)
+    monkeypatch.setattr(trainings, "run_stoppably", lambda command: 2)
     with pytest.raises(UserError, match="training of variant a failed with exit status 2"):
-        variants.train_variants(load_comparison(tmp_path / "pair.yaml"), tmp_path / "out", [])
+        trainings.train_variants(load_comparison(tmp_path / "pair.yaml"), tmp_path / "out", [])
