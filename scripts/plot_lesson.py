@@ -1,7 +1,6 @@
 """The plots of docs/attention.md, drawn from the numbers of seq2seq/lesson.py: SVG, text as paths."""
 
 import argparse
-import io
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from torch import Tensor
 from seq2seq.data.files import write_text
 from seq2seq.errors import UserError
 from seq2seq.lesson import FORMULAS, example, scores_of
+from seq2seq.plotting.style import svg
 
 # The source words in pinyin: no font with Chinese characters is needed.
 WORDS = ("tā", "zài", "Běijīng", "gōngzuò", ".")
@@ -75,13 +75,6 @@ def causal() -> Figure:
 PLOTS = {"weights": weights_of_the_example, "scaling": scaling, "causal": causal}
 
 
-def drawn(figure: Figure) -> str:
-    """The figure as SVG, without the blanks that matplotlib leaves at the ends of lines."""
-    file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
-    return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
-
-
 def main() -> int:
     """The command; gives the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -91,7 +84,7 @@ def main() -> int:
     try:
         for name, plot in PLOTS.items():
             with mpl.rc_context(STYLE):
-                write_text(folder / f"{name}.svg", drawn(plot()))
+                write_text(folder / f"{name}.svg", svg(plot()))
     except UserError as error:
         print(f"plot_lesson: {error}", file=sys.stderr)
         return 2

@@ -72,3 +72,9 @@ def test_a_name_in_another_script_is_drawn_with_a_font_that_has_it(tmp_path: Pat
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # matplotlib warns of a glyph that it draws as an empty box
         draw_learning_curves(tmp_path / "curves.png", {"模型": [[(1.0, 2.0), (2.0, 3.0)]]})
+
+
+@pytest.mark.parametrize("chart", ["curves", "length"])
+def test_no_line_of_an_svg_ends_in_blanks(chart: str, tmp_path: Path) -> None:
+    text = draw(tmp_path / "chart.svg", chart).read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if line != line.rstrip()] == []
