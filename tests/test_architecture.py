@@ -22,8 +22,8 @@ LAYERS = [
     ["training"],
     ["inference"],
     ["evaluation"],
-    ["comparison"],
     ["cli"],
+    ["comparison"],
     ["train", "evaluate", "translate", "compare", "lesson"],
 ]
 # The package's own module holds lazy names only (a test below sees to it), so it is above everything.

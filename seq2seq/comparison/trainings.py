@@ -7,15 +7,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from seq2seq import cli
 from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config
 from seq2seq.config.comparison import Comparison, flat
 from seq2seq.errors import UserError
 
 log = logging.getLogger(__name__)
-
-INTERRUPTED = 128 + signal.SIGINT
-"""Exit status of a training that was stopped and has saved."""
 
 
 def train_variants(comparison: Comparison, output: Path, given: Sequence[str]) -> dict[str, list[RunDirectory]]:
@@ -107,6 +105,6 @@ def run_stoppably(command: Sequence[str]) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if stopped or status == INTERRUPTED:
+    if stopped or status == cli.INTERRUPTED:
         raise KeyboardInterrupt
     return status

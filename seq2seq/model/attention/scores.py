@@ -48,14 +48,18 @@ class Score(nn.Module):
         raise NotImplementedError
 
 
-class NoScore(Score):
-    """score = 0: one fixed C for all steps, the mean of the encoder's outputs (the classic encoder-decoder)."""
+class _AsTheyAre(Score):
+    """Q and K themselves, cut into heads."""
 
     def __init__(self, settings: schema.Attention, query_size: int, memory_size: int) -> None:
         super().__init__(settings, query_size, memory_size)
         self.query = nn.Identity()
         self.key = nn.Identity()
         self.key_size = memory_size // self.heads
+
+
+class NoScore(_AsTheyAre):
+    """score = 0: one fixed C for all steps, the mean of the encoder's outputs (the classic encoder-decoder)."""
 
     def forward(self, queries: Float[Tensor, "B G T H"], keys: Float[Tensor, "B G S M"]) -> Float[Tensor, "B G T S"]:
         return queries.new_zeros(*queries.shape[:3], keys.size(2))
@@ -164,14 +168,8 @@ class Cosine(_Product):
         return queries @ keys.transpose(2, 3) / self.temperature
 
 
-class Dot(Score):
+class Dot(_AsTheyAre):
     """score = Q K^T, without parameters (Luong 2015, section 3.1); the two have one size, H = M."""
-
-    def __init__(self, settings: schema.Attention, query_size: int, memory_size: int) -> None:
-        super().__init__(settings, query_size, memory_size)
-        self.query = nn.Identity()
-        self.key = nn.Identity()
-        self.key_size = memory_size // self.heads
 
     def forward(self, queries: Float[Tensor, "B G T A"], keys: Float[Tensor, "B G S A"]) -> Float[Tensor, "B G T S"]:
         return queries @ keys.transpose(2, 3)
