@@ -43,9 +43,13 @@ class DecoderSteps:
         """Last tokens (N) -> log-probabilities (N V), next state, attention weights (N S)."""
         decoder = self.model.decoder
         features, next_state, weights = decoder.step(tokens, state.decoder, state.memory)
-        logits = decoder.output(features)
-        logits[:, [PAD, UNK, BOS]] = -math.inf
-        return logits.log_softmax(dim=-1), StepState(next_state, state.memory), weights
+        return self.log_probabilities(decoder.output(features)), StepState(next_state, state.memory), weights
+
+    @staticmethod
+    def log_probabilities(logits: Tensor) -> Tensor:
+        """Of the tokens that may be written; `logits` (... V) are changed."""
+        logits[..., [PAD, UNK, BOS]] = -math.inf
+        return logits.log_softmax(dim=-1)
 
     def select(self, state: StepState, rows: Tensor) -> StepState:
         """The state of the given rows."""
@@ -148,7 +152,7 @@ class Translator:
 
     @torch.inference_mode()
     def force_decode(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
-        """Each target as the translation of its source, read step by step (teacher forcing), with its attention.
+        """Each target as the translation of its source, read with teacher forcing, with its attention.
 
         Its score is -inf where it has a token that no search ever writes: <unk>.
 
@@ -175,13 +179,10 @@ class Translator:
 
     def _force(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Log-probability of each target (B), and the attention at each step (B T S)."""
-        state, totals, seen = self.steps.start(batch.source), [], []
-        for tokens, expected in zip(batch.target_input.unbind(dim=1), batch.target_output.unbind(dim=1), strict=True):
-            log_probabilities, state, weights = self.steps.step(tokens, state)
-            total = log_probabilities.gather(1, expected.unsqueeze(1)).squeeze(1)
-            totals.append(total.masked_fill(expected == PAD, 0.0))
-            seen.append(weights)
-        return torch.stack(totals, dim=1).sum(dim=1), torch.stack(seen, dim=1)
+        logits, attention = self.model(batch.source, batch.target_input)
+        expected = batch.target_output
+        tokens = self.steps.log_probabilities(logits).gather(2, expected.unsqueeze(2)).squeeze(2)
+        return tokens.masked_fill(expected == PAD, 0.0).sum(dim=1), attention
 
     @torch.inference_mode()
     def _translate(self, texts: Sequence[str], beam: int, attention: bool) -> Iterator[tuple[int, Translation]]:

@@ -36,7 +36,6 @@ class Encoder(nn.Module):
         )
         heads = settings.self_attention
         self.self_attention = SelfAttention(settings.output_size, heads, settings.dropout) if heads else None
-        self.directions = 2 if settings.bidirectional else 1
 
     def forward(
         self, source: Int[Tensor, "B S"], mask: Bool[Tensor, "B S"]
@@ -48,5 +47,5 @@ class Encoder(nn.Module):
         return outputs, self._summary(state)
 
     def _summary(self, state: RecurrentState) -> Float[Tensor, "B M"]:
-        top = state.hidden[-self.directions :]
+        top = state.hidden[-self.recurrent.directions :]
         return top.transpose(0, 1).flatten(start_dim=1)
