@@ -274,6 +274,8 @@ class Training(Section):
     """Passes over the training text at most."""
     batch_tokens: Annotated[int, Field(ge=16)] = 700
     """Tokens in a batch at most, padding included, on its longer side."""
+    accumulate: Count = 1
+    """Batches whose gradients make one update."""
     optimizer: OptimizerKind = "adam"
     """adam (Kingma & Ba 2015) or adamw (Loshchilov & Hutter 2019)."""
     learning_rate: Annotated[float, Field(gt=0.0)] = 1.5e-3
@@ -291,11 +293,18 @@ class Training(Section):
     average_decay: Fraction = 0.0
     """Decay of an exponential moving average of the weights, which is then what is validated and kept; 0: off."""
     validate_every: Count = 500
-    """Updates between validations; put off while validation has cost over a tenth of the training time."""
+    """Updates between validations; with max_minutes put off while they have cost over a tenth of the training time."""
     validate_sentences: Count = 500
     """Dev sentences translated for BLEU at each validation; perplexity always takes all of them."""
     patience: Count | None = None
     """Stop after this many validations without improvement; null never does."""
+    checkpoint_steps: Count | None = None
+    """Updates between checkpoints to resume from, besides those at each validation and stop."""
+    checkpoint_minutes: Annotated[float, Field(gt=0.0)] | None = 5.0
+    """Minutes between such checkpoints."""
+    skip_limit: Count = 10
+    """Updates in a row that may be left out because loss or gradient is not finite; then the run goes back to its last
+    checkpoint with half the rate, once, and the next time it stops."""
 
     @model_validator(mode="after")
     def _ends(self) -> Self:
@@ -320,6 +329,8 @@ class Search(Section):
     """... plus this many."""
     batch_tokens: Annotated[int, Field(ge=1)] = 2000
     """Source tokens times beam in a batch at most."""
+    max_source_tokens: Annotated[int, Field(ge=8)] = 200
+    """Longer text is translated in pieces, cut where sentences end, else where a blank or this limit is."""
 
 
 class Config(Section):
