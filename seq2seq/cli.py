@@ -9,10 +9,22 @@ from pathlib import Path
 from typing import NoReturn
 
 from seq2seq.config.schema import MAX_BEAM
-from seq2seq.errors import UserError
+from seq2seq.errors import UserError, is_out_of_memory
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C (128 + SIGINT)."""
+INTERRUPTIONS = {130: "Ctrl-C", 143: "SIGTERM", 129: "SIGHUP"}
+"""Exit statuses, as a shell gives them to a program that a signal ended: 128 plus its number."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal ended the command, and all that there was to say of it has been said.
+
+    Args:
+        status: one of INTERRUPTIONS.
+    """
+
+    def __init__(self, status: int = 130) -> None:
+        super().__init__()
+        self.status = status
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,9 +72,17 @@ def run(
         # Whatever the system refuses: a full disk, a folder that may not be written, a file in a folder's place.
         where = f"{error.filename}: " if error.filename else ""
         return _fail(made.prog, f"{where}{error.strerror or error}", parsed.debug)
+    except Interrupted as stop:
+        return stop.status
     except KeyboardInterrupt:
         print(f"{made.prog}: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return Interrupted().status
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        return _fail(
+            made.prog, "out of memory; lower search.batch_tokens, --beam or training.batch_tokens", parsed.debug
+        )
 
 
 def add_model_arguments(made: argparse.ArgumentParser) -> None:

@@ -37,10 +37,10 @@ def main(arguments: argparse.Namespace) -> int:
             name, sentence = ", ".join(rows), None
             output = _output(arguments, file_name(name))
         _report(name, output, rows, sentence)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         again = shlex.join(["-m", "seq2seq.compare", *sys.argv[1:]])
         log.info(f"stopped; go on with: {cli.python()} {again}")
-        return cli.INTERRUPTED
+        raise (stop if isinstance(stop, cli.Interrupted) else cli.Interrupted()) from None
     return 0
 
 

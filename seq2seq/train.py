@@ -40,29 +40,40 @@ def main(arguments: argparse.Namespace) -> int:
     use_threads(config.threads)
     run = _run_directory(arguments)
     prepared = prepare(config)
-    if arguments.resume:
-        run.adopt(config, prepared)
-    else:
+    if not arguments.resume:
         run.create(config, prepared)
-    trainer = _trainer(config, prepared, run, device)
-    if arguments.resume and (run.path / "last.safetensors").exists():
-        trainer.resume()
-    log.info(f"run directory: {run.path}")
-    with _stop_on_signal(trainer):
-        finished = trainer.fit()
-    if not finished:
-        sets = [part for each in arguments.set for part in ("--set", each)]
-        command = ["-m", "seq2seq.train", arguments.config, "--run", str(run.path), "--resume", *sets]
-        log.info(f"stopped and saved; go on with: {cli.python()} {shlex.join(command)}")
-        return cli.INTERRUPTED
-    report = evaluate_run(run, "test", device)
-    run.write_json("report.json", report.to_json())
-    run.write_info(status="finished", finished=time.time())
+    with run.locked(), _saying_how_to_go_on(arguments, run):
+        if arguments.resume:
+            run.adopt(config, prepared)
+        trainer = _trainer(config, prepared, run, device)
+        if run.has_checkpoint():
+            trainer.resume()
+        log.info(f"run directory: {run.path}")
+        with _stop_on_signal(trainer) as caught:
+            finished = trainer.fit()
+        if not finished:
+            raise cli.Interrupted(128 + caught[0])
+        report = evaluate_run(run, "test", device)
+        run.write_json("report.json", report.to_json())
+        run.write_info(status="finished", finished=time.time())
     print(report.to_text())
     print(f"run directory: {run.path}")
     model = "" if run.path.parent == RUNS else shlex.join(["--model", str(run.path)]) + " "
     print(f'translate with: {cli.python()} -m seq2seq.translate {model}"..."')
     return 0
+
+
+@contextmanager
+def _saying_how_to_go_on(arguments: argparse.Namespace, run: "RunDirectory") -> Iterator[None]:
+    """Whatever ends a training early, the last line says how to take it up again."""
+    try:
+        yield
+    except BaseException:
+        if run.has_checkpoint():
+            sets = [part for each in arguments.set for part in ("--set", each)]
+            command = ["-m", "seq2seq.train", arguments.config, "--run", str(run.path), "--resume", *sets]
+            log.info(f"stopped; go on from the last checkpoint with: {cli.python()} {shlex.join(command)}")
+        raise
 
 
 def _run_directory(arguments: argparse.Namespace) -> "RunDirectory":
@@ -100,25 +111,33 @@ def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device
         f"model: {parameters:,} parameters on {device}; {len(train.plan(0)):,} batches an epoch, "
         f"{train.padding_share():.1%} padding"
     )
-    return Trainer(model, config, train, dev, dev_bleu(config, prepared), run)
+    return Trainer(model, config, train, dev, dev_bleu(config, prepared), lambda rows: str(rows), run)
 
 
 @contextmanager
-def _stop_on_signal(trainer: "Trainer") -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM ends training after the update under way; a second one at once."""
+def _stop_on_signal(trainer: "Trainer") -> Iterator[list[int]]:
+    """The first Ctrl-C, SIGTERM or SIGHUP ends training after the update under way; a second one at once.
+
+    Gives a list that holds the signal once it has come.
+    """
+    caught: list[int] = []
 
     def stop(number: int, frame: object) -> None:
-        trainer.stop_requested = True
-        for each in signals:
+        caught.append(number)
+        for each in before:
             signal.signal(each, signal.SIG_DFL)
+        trainer.request_stop()
 
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(each, stop) for each in signals]
+    wanted = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    # What is ignored on purpose (nohup) stays so.
+    before = {number: signal.getsignal(number) for number in wanted if signal.getsignal(number) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, stop)
     try:
-        yield
+        yield caught
     finally:
-        for each, handler in zip(signals, before, strict=True):
-            signal.signal(each, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def arguments() -> argparse.ArgumentParser:

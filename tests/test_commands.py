@@ -206,7 +206,7 @@ def test_ctrl_c_saves_and_says_how_to_resume(digits: Path, tmp_path: Path) -> No
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == cli.INTERRUPTED
+    assert process.returncode == 130
     assert stdout == b""
     assert b"model: " in stderr and b"run directory: runs/x" in stderr
     resume = stderr.decode().strip().splitlines()[-1]

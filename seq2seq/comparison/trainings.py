@@ -29,7 +29,7 @@ def train_variants(comparison: Comparison, output: Path, given: Sequence[str]) -
 
     Raises:
         UserError: a configuration is not acceptable, a run of another one stands there, or a training failed.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came; the training under way has saved.
+        Interrupted: Ctrl-C or SIGTERM came; the training under way has saved.
     """
     trainings = [(variant, seed) for seed in comparison.seeds for variant in comparison.variants]
     runs = {each: RunDirectory(output / f"{each[0]}-s{each[1]}") for each in trainings}
@@ -85,7 +85,7 @@ def run_stoppably(command: Sequence[str]) -> int:
         Its exit status.
 
     Raises:
-        KeyboardInterrupt: one of the signals came.
+        Interrupted: one of the signals came.
     """
     stopped: list[int] = []
     child: subprocess.Popen[bytes] | None = None
@@ -105,6 +105,6 @@ def run_stoppably(command: Sequence[str]) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if stopped or status == cli.INTERRUPTED:
-        raise KeyboardInterrupt
+    if stopped or status in cli.INTERRUPTIONS:
+        raise cli.Interrupted(128 + stopped[0] if stopped else status)
     return status

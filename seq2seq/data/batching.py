@@ -29,6 +29,12 @@ class Batch(NamedTuple):
         """The same batch on another device."""
         return Batch(*(tensor.to(device, non_blocking=True) for tensor in self))
 
+    def halves(self) -> "list[Batch]":
+        """Both halves of its pairs; a single pair has none."""
+        middle = len(self.source) // 2
+        parts = [slice(0, middle), slice(middle, None)] if middle else []
+        return [Batch(*(tensor[part] for tensor in self)) for part in parts]
+
 
 def pad(sentences: Sequence[Ids], before: int | None, after: int | None) -> Tensor:
     """Ids of sentences as one (B S) int64 tensor, with an id put before and after each, padded at the end."""

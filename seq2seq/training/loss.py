@@ -10,6 +10,7 @@ from torch import Tensor
 
 from seq2seq.data.batching import Batch
 from seq2seq.data.tokenizer import PAD
+from seq2seq.errors import is_out_of_memory
 from seq2seq.model import Seq2Seq
 
 
@@ -48,10 +49,22 @@ def model_perplexity(model: Seq2Seq, batches: Iterable[Batch]) -> float:
     device = next(model.parameters()).device
     likelihood, tokens = 0.0, 0
     for batch in batches:
-        batch = batch.to(device)
-        loss = cross_entropy(model(batch.source, batch.target_input).logits, batch.target_output)
-        likelihood, tokens = likelihood + float(loss.likelihood), tokens + int(loss.tokens)
+        likelihood += _likelihood(model, batch.to(device))
+        tokens += int((batch.target_output != PAD).sum())
     return perplexity(likelihood, tokens)
+
+
+def _likelihood(model: Seq2Seq, batch: Batch) -> float:
+    """Of the whole batch at once, or of its halves where memory does not suffice."""
+    halves: list[Batch] = []
+    try:
+        logits = model(batch.source, batch.target_input).logits
+        return float(cross_entropy(logits, batch.target_output).likelihood)
+    except (RuntimeError, MemoryError) as error:
+        halves = batch.halves()
+        if not (halves and is_out_of_memory(error)):
+            raise
+    return sum(_likelihood(model, half) for half in halves)
 
 
 def shown(value: float) -> str:

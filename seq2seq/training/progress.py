@@ -8,6 +8,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from seq2seq.data.files import write_text
+
 BUDGETED = "{desc} {percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
 ENDLESS = "{desc} {elapsed}{postfix}"
 
@@ -16,12 +18,14 @@ class Progress:
     """A bar over the budget, or without an end where patience alone ends training.
 
     Args:
-        metrics: the file that `record` appends to.
+        file: where the metrics go.
         share: share of the budget that is used already, 0 to 1; None without a budget.
+        metrics: lines of the file so far.
     """
 
-    def __init__(self, metrics: Path, share: float | None) -> None:
-        self.metrics = metrics
+    def __init__(self, file: Path, share: float | None, metrics: str = "") -> None:
+        self.file = file
+        self.take(metrics)
         self.bar = tqdm(
             total=None if share is None else 1.0,
             initial=share or 0.0,
@@ -35,13 +39,14 @@ class Progress:
         """Target tokens per second since the last validation."""
         return self.tokens / max(self.until - self.since, 1e-9)
 
-    def step(self, share: float, tokens: int, epoch: int, step: int, loss: float) -> None:
+    def step(self, share: float, tokens: int, epoch: int, step: int, loss: float, skipped: int) -> None:
         """Show an update."""
         self.tokens += tokens
         self.until = time.monotonic()
         self.bar.n = share
         self.bar.set_description_str(f"epoch {epoch + 1}, step {step:,}", refresh=False)
-        self.bar.set_postfix_str(f"loss {loss:.2f}, {self.speed():,.0f} tokens/s", refresh=False)
+        faults = f", {skipped:,} skipped" if skipped else ""
+        self.bar.set_postfix_str(f"loss {loss:.2f}, {self.speed():,.0f} tokens/s{faults}", refresh=False)
         self.bar.update(0)
 
     def report(self, line: str, **fields: Any) -> None:
@@ -54,13 +59,17 @@ class Progress:
         self.bar.write(line, file=self.bar.fp)
 
     def record(self, **fields: Any) -> None:
-        """Append a line to metrics.jsonl; what is not finite becomes null, for JSON has no word for it."""
+        """Add a line to metrics.jsonl; what is not finite becomes null, for JSON has no word for it."""
         finite = {
             key: None if isinstance(value, float) and not math.isfinite(value) else value
             for key, value in fields.items()
         }
-        with self.metrics.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps(finite, allow_nan=False) + "\n")
+        self.take(self.metrics + json.dumps(finite, allow_nan=False) + "\n")
+
+    def take(self, metrics: str) -> None:
+        """Put these lines into metrics.jsonl, whole or not at all."""
+        self.metrics = metrics
+        write_text(self.file, metrics)
 
     def restart_clock(self) -> None:
         """Count the speed from now on, so that validation is left out of it."""

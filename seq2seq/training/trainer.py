@@ -1,73 +1,41 @@
 """The training loop, to be read from top to bottom. How dev is translated is handed in."""
 
-import dataclasses
-import json
 import logging
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
-from seq2seq.checkpoint import RunDirectory, load_weights
+from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config
-from seq2seq.data.batching import Batch, Batches
-from seq2seq.data.tokenizer import PAD
+from seq2seq.data.batching import Batches
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq
+from seq2seq.training import resuming
 from seq2seq.training.averaging import AverageWeights
-from seq2seq.training.loss import coverage_penalty, cross_entropy, model_perplexity, shown
+from seq2seq.training.gradient import Piece, accumulate_gradient
+from seq2seq.training.loss import model_perplexity, shown
 from seq2seq.training.optimizer import build_optimizer, learning_rate
 from seq2seq.training.progress import Progress
+from seq2seq.training.state import TrainerState
 
 log = logging.getLogger(__name__)
 
 NOISE = 5.0
 """Below this dev BLEU is noise, and the best checkpoint is chosen by perplexity."""
 VALIDATION_SHARE = 0.1
-"""Validation may cost this share of the training time."""
+"""Validation may cost this share of the training time, where that is limited."""
+ADVICE = "lower training.learning_rate or set training.clip_norm"
+"""What helps against a loss that is not finite."""
+Rows = NDArray[np.int64]
 
 
-@dataclasses.dataclass
-class TrainerState:
-    """All that a resumed run must know besides tensors."""
-
-    step: int = 0
-    """Updates done."""
-    epoch: int = 0
-    """Epoch under way, from 0."""
-    batch: int = 0
-    """Next batch of the epoch."""
-    epoch_batches: int = 0
-    """Batches in an epoch."""
-    seconds: float = 0.0
-    """Wall-clock time of the loop, over all sessions."""
-    validation_seconds: float = 0.0
-    """What of it went into validation."""
-    last_validation_seconds: float = 0.0
-    """What the last validation took."""
-    validated_step: int = 0
-    """Update of the last validation."""
-    best_bleu: float = 0.0
-    """Dev BLEU of the best checkpoint."""
-    best_perplexity: float = float("inf")
-    """Dev perplexity of the best checkpoint."""
-    best_step: int = 0
-    """Update of the best checkpoint."""
-    without_improvement: int = 0
-    """Validations since then."""
-    decay: float = 1.0
-    """What schedule: plateau has multiplied the rate by."""
-    loss: float = 0.0
-    """Mean negative log-likelihood of a token in the last batch, in nats."""
-    gradient_norm: float = 0.0
-    """Before clipping, of the last update."""
-    learning_rate: float = 0.0
-    """Of the last update."""
-    skipped: int = 0
-    """Updates left out because their gradient was not finite."""
+class StoppedError(Exception):
+    """A stop was asked for in the middle of a validation."""
 
 
 class Trainer:
@@ -79,7 +47,9 @@ class Trainer:
         train: training batches.
         dev: batches of the dev text.
         dev_bleu: translates dev with the model and gives its BLEU.
+        describe: names the lines of the user's files that rows of the corpus come from.
         run: where checkpoints and metrics go.
+        clock: seconds from any point in time on.
     """
 
     def __init__(
@@ -89,90 +59,137 @@ class Trainer:
         train: Batches,
         dev: Batches,
         dev_bleu: Callable[[Seq2Seq], float],
+        describe: Callable[[Rows], str],
         run: RunDirectory,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.model, self.config, self.train, self.dev, self.dev_bleu, self.run = (
-            model,
-            config,
-            train,
-            dev,
-            dev_bleu,
-            run,
-        )
+        self.model, self.config, self.train, self.dev = model, config, train, dev
+        self.dev_bleu, self.describe, self.run, self.clock = dev_bleu, describe, run, clock
         self.settings = config.training
         self.device = next(model.parameters()).device
         self.optimizer = build_optimizer(model.parameters(), self.settings)
         decay = self.settings.average_decay
         self.average = AverageWeights(model, decay) if decay else None
-        self.state = TrainerState(epoch_batches=len(train.plan(0)))
+        self._planned = 0, train.plan(0)
+        self.state = TrainerState(epoch_batches=len(self._planned[1]), peak_rate=self.settings.learning_rate)
+        self.metrics = ""
         self.stop_requested = False
+        self._stoppable = False
 
     def fit(self) -> bool:
-        """Train to the end of the budget; False when `stop_requested` ended it before, saved and ready to resume."""
-        state = self.state
-        self._session_start = time.monotonic() - state.seconds
+        """Train to the end of the budget; False when `request_stop` ended it before, saved and ready to resume.
+
+        Raises:
+            UserError: a checkpoint cannot be written, or the loss stays infinite.
+        """
+        self._session_start = self.clock() - self.state.seconds
         limits = (self.settings.max_minutes, self.settings.max_steps, self.settings.max_epochs)
-        self.progress = Progress(self.run.path / "metrics.jsonl", self.share() if any(limits) else None)
+        self.progress = Progress(self.run.path / "metrics.jsonl", self.share() if any(limits) else None, self.metrics)
+        self._saved_step, self._saved_seconds = self.state.step, self.state.seconds
         try:
-            while not (self.finished() or self.stop_requested):
-                for batch in self.train.epoch(state.epoch, state.batch):
-                    self.update(batch.to(self.device))
-                    state.batch += 1
-                    if self.validation_due():
-                        self.validate()
-                    if self.finished() or self.stop_requested:
-                        break
-                else:
-                    state.epoch, state.batch = state.epoch + 1, 0
-            finished = self.finished()
-            if finished and state.validated_step < state.step:
+            if not self.state.step:
+                self.save()
+            while True:
+                if self.validation_due():
+                    self.validate()
+                elif self.checkpoint_due():
+                    self.save()
+                if self.finished() or self.stop_requested:
+                    break
+                self.update(self._next_batches())
+            if self.finished() and self.state.validated_step < self.state.step:
                 self.validate()
-            state.seconds = self.seconds()
             self.save()
-            if finished and not state.best_step:
-                raise UserError(
-                    f"{self.run.path}: training diverged, dev perplexity was never finite; "
-                    f"lower training.learning_rate or set training.clip_norm"
-                )
+            if not self.finished() or self.state.validated_step < self.state.step:
+                return False
+            if not self.state.best_step:
+                raise UserError(f"{self.run.path}: training diverged, dev perplexity was never finite; {ADVICE}")
         finally:
             self.progress.close()
-        return finished
+        return True
 
-    def update(self, batch: Batch) -> None:
+    def request_stop(self) -> None:
+        """End after the update under way; a validation is broken off, and done on resume.
+
+        Raises:
+            StoppedError: to break it off.
+        """
+        self.stop_requested = True
+        if self._stoppable:
+            raise StoppedError
+
+    def _next_batches(self) -> list[Rows]:
+        """The rows of the batches of the next update."""
+        if self.state.batch >= self.state.epoch_batches:
+            self.state.epoch, self.state.batch = self.state.epoch + 1, 0
+        if self._planned[0] != self.state.epoch:
+            self._planned = self.state.epoch, self.train.plan(self.state.epoch)
+        return self._planned[1][self.state.batch : self.state.batch + self.settings.accumulate]
+
+    def update(self, batches: Sequence[Rows]) -> None:
         """One update: teacher-forced forward, loss per token, backward, clip, step."""
         settings, state = self.settings, self.state
-        state.learning_rate = learning_rate(settings, state.step, self.share(), state.decay)
+        rate = learning_rate(settings, state.step, self.share(), state.decay) * (0.5 if state.went_back else 1.0)
+        state.learning_rate = rate
         for group in self.optimizer.param_groups:
-            group["lr"] = state.learning_rate
+            group["lr"] = rate
         self.model.train()
-        predictions = self.model(batch.source, batch.target_input, self.config.teacher_forcing.ratio)
-        loss = cross_entropy(predictions.logits, batch.target_output, settings.label_smoothing)
-        minimised = loss.smoothed
-        if self.config.attention.coverage_loss:
-            penalty = coverage_penalty(predictions.attention, batch.target_output != PAD)
-            minimised = minimised + self.config.attention.coverage_loss * penalty
-        self.optimizer.zero_grad(set_to_none=True)
-        (minimised / loss.tokens).backward()
+        pieces = [Piece(rows, self.train.batch(state.epoch, rows)) for rows in batches]
+        sums = accumulate_gradient(self.model, self.config, pieces, self._out_of_memory)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or float("inf"))
-        if torch.isfinite(norm):
+        state.loss, state.gradient_norm = sums.likelihood / max(sums.tokens, 1), float(norm)
+        if np.isfinite([state.loss, state.gradient_norm]).all():
             self.optimizer.step()
+            state.skipped_in_row = 0
         else:
-            state.skipped += 1
-            self.progress.write(f"step {state.step + 1}: gradient is not finite, update skipped")
+            state.skipped, state.skipped_in_row = state.skipped + 1, state.skipped_in_row + 1
+            self.progress.write(
+                f"step {state.step + 1:,}: loss or gradient is not finite, update skipped ({self._lines(batches)})"
+            )
         state.step += 1
+        state.batch += len(batches)
+        for rows in batches:
+            state.order = zlib.crc32(rows.tobytes(), state.order)
         if self.average is not None:
             self.average.update(state.step)
-        tokens = int(loss.tokens)
-        state.loss, state.gradient_norm = float(loss.likelihood) / max(tokens, 1), float(norm)
-        self.progress.step(self.share(), tokens, state.epoch, state.step, state.loss)
+        self.progress.step(self.share(), sums.tokens, state.epoch, state.step, state.loss, state.skipped)
+        if state.skipped_in_row >= settings.skip_limit:
+            self._go_back(batches)
+
+    def _out_of_memory(self, piece: Piece) -> None:
+        if len(piece.rows) > 1:
+            self.state.split += 1
+            what = f"a batch of {len(piece.rows):,} pairs, which is split"
+        else:
+            self.state.left_out += 1
+            what = "a single pair, which is left out"
+        self.progress.write(
+            f"step {self.state.step + 1:,}: out of memory on {what} ({self._lines([piece.rows])}); "
+            f"a smaller training.batch_tokens saves the time this takes"
+        )
+
+    def _lines(self, batches: Sequence[Rows]) -> str:
+        return self.describe(np.concatenate(batches))
+
+    def _go_back(self, batches: Sequence[Rows]) -> None:
+        """Go on from the last checkpoint with half the rate; at the second time, give up."""
+        limit, lines = self.settings.skip_limit, self._lines(batches)
+        fault = f"loss or gradient was not finite in {limit} updates in a row"
+        if self.state.went_back:
+            raise UserError(f"{self.run.path}: {fault}, again after going back; {ADVICE}; the last batch: {lines}")
+        self.resume()
+        self.state.went_back = True
+        self.progress.take(self.metrics)
+        self.progress.write(f"{fault}; back to step {self.state.step:,} with half the rate")
+        self.save()
 
     def validation_due(self) -> bool:
-        """Whether validate_every updates have passed and another validation stays within its share of the time."""
+        """Whether validate_every updates have passed and, of limited time, another one stays within its share."""
         state = self.state
         if state.step - state.validated_step < self.settings.validate_every:
             return False
         cost = state.validation_seconds + state.last_validation_seconds
-        return cost <= VALIDATION_SHARE * (self.seconds() - state.validation_seconds)
+        return not self.settings.max_minutes or cost <= VALIDATION_SHARE * (self.seconds() - state.validation_seconds)
 
     def validate(self) -> None:
         """Perplexity on all of dev, BLEU on a sample of it; keep the weights if they are the best so far."""
@@ -180,8 +197,13 @@ class Trainer:
         begun = self.seconds()
         with self.average.applied() if self.average is not None else nullcontext():
             self.model.eval()
-            dev_perplexity = model_perplexity(self.model, self.dev.epoch(0))
-            bleu = self.dev_bleu(self.model)
+            try:
+                with self._broken_off_by_a_stop():
+                    dev_perplexity = model_perplexity(self.model, self.dev.epoch(0))
+                    bleu = self.dev_bleu(self.model)
+            except StoppedError:
+                self._session_start += self.seconds() - begun  # lost time is not charged
+                return
             better = self._better(bleu, dev_perplexity)
             if better:
                 state.best_bleu, state.best_perplexity, state.best_step = bleu, dev_perplexity, state.step
@@ -211,10 +233,20 @@ class Trainer:
             dev_perplexity=round(dev_perplexity, 4),
             dev_bleu=round(bleu, 4),
             best=better,
+            skipped=state.skipped,
         )
-        state.seconds = self.seconds()
         self.save()
         self.progress.restart_clock()
+
+    @contextmanager
+    def _broken_off_by_a_stop(self) -> Iterator[None]:
+        if self.stop_requested:
+            raise StoppedError
+        self._stoppable = True
+        try:
+            yield
+        finally:
+            self._stoppable = False
 
     def _better(self, bleu: float, dev_perplexity: float) -> bool:
         if max(bleu, self.state.best_bleu) < NOISE:
@@ -223,7 +255,7 @@ class Trainer:
 
     def seconds(self) -> float:
         """Wall-clock time of the loop so far, over all sessions."""
-        return time.monotonic() - self._session_start
+        return self.clock() - self._session_start
 
     def share(self) -> float:
         """Share of the budget that is used, 0 to 1: of the minutes, updates or epochs, whichever is nearest its end.
@@ -245,67 +277,40 @@ class Trainer:
         patience = self.settings.patience
         return self.share() >= 1.0 or (patience is not None and self.state.without_improvement >= patience)
 
+    def checkpoint_due(self) -> bool:
+        """Whether checkpoint_steps or checkpoint_minutes have passed since the last one."""
+        steps, minutes = self.settings.checkpoint_steps, self.settings.checkpoint_minutes
+        if steps and self.state.step - self._saved_step >= steps:
+            return True
+        return bool(minutes) and self.seconds() - self._saved_seconds >= 60 * (minutes or 0.0)
+
     def save(self) -> None:
-        """Write last.safetensors: weights, optimizer, average, random state and TrainerState."""
-        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for index, values in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
-        if self.average is not None:
-            tensors |= {f"average.{name}": value for name, value in self.average.average.items()}
-        tensors["random.cpu"] = torch.get_rng_state()
-        if self.device.type == "cuda":
-            tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
-        self.run.save_tensors("last", tensors, {"state": json.dumps(dataclasses.asdict(self.state))})
+        """Write a checkpoint to resume from; not in the middle of skipped updates, whose weights may be at fault."""
+        if not self.state.skipped_in_row:
+            self.state.seconds = self.seconds()
+            tensors = resuming.collect(self.model, self.optimizer, self.average, self.device)
+            metadata = {resuming.STATE: resuming.state_to_json(self.state), "metrics": self.progress.metrics}
+            self.run.save_checkpoint(tensors, metadata)
+        self._saved_step, self._saved_seconds = self.state.step, self.seconds()
 
     def resume(self) -> None:
-        """Go on from last.safetensors as if the run had never stopped.
+        """Go on from the last checkpoint as if the run had never stopped.
 
         Raises:
-            UserError: the file is damaged or not one of this version.
+            UserError: no checkpoint can be read, or it is not one of this version.
         """
-        tensors, metadata = self.run.load_tensors("last")
-        parts: dict[str, dict[str, Tensor]] = {}
-        for key, value in tensors.items():
-            part, _, name = key.partition(".")
-            parts.setdefault(part, {})[name] = value
-        origin = self.run.path / "last.safetensors"
-        load_weights(self.model, parts.get("model", {}), origin)
+        tensors, metadata, origin = self.run.load_checkpoint()
         try:
-            self._restore(parts, TrainerState(**json.loads(metadata["state"])))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{origin}: holds no trainer state of this version ({error}); start a new run") from None
-        self._keep_metrics_up_to(self.state.step)
-
-    def _restore(self, parts: dict[str, dict[str, Tensor]], state: TrainerState) -> None:
-        moments: dict[int, dict[str, Any]] = {}
-        for key, value in parts.get("optimizer", {}).items():
-            index, _, name = key.partition(".")
-            moments.setdefault(int(index), {})[name] = value
-        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": moments})
-        if self.average is not None:
-            # A run that did not average so far starts its average from where it is.
-            for name, value in parts.get("average", parts["model"]).items():
-                self.average.average[name].copy_(value)
-        torch.set_rng_state(parts["random"]["cpu"])
-        if "cuda" in parts["random"] and self.device.type == "cuda":
-            torch.cuda.set_rng_state(parts["random"]["cuda"], self.device)
+            state = resuming.state_from_json(metadata[resuming.STATE])
+            resuming.restore(tensors, self.model, self.optimizer, self.average, self.device)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            reason = str(error).splitlines()[-1].strip()[:200]
+            raise UserError(f"{origin}: holds no trainer state that fits ({reason}); start a new run") from None
+        self.run.keep_only(origin)
         if state.epoch_batches != self.state.epoch_batches:
             # With another batch size "batch n of the epoch" is another place: the epoch begins anew.
-            state = dataclasses.replace(state, batch=0, epoch_batches=self.state.epoch_batches)
+            state.batch, state.epoch_batches = 0, self.state.epoch_batches
+        if state.peak_rate != self.settings.learning_rate:
+            state.went_back, state.peak_rate = False, self.settings.learning_rate
         self.state = state
-
-    def _keep_metrics_up_to(self, step: int) -> None:
-        """Lines of updates that were lost with the stop would stand twice."""
-        path = self.run.path / "metrics.jsonl"
-        if path.is_file():
-            lines = path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-            kept = [line for line in lines if _step_of(line) <= step]
-            self.run.write("metrics.jsonl", "".join(kept))
-
-
-def _step_of(line: str) -> float:
-    """The update a line of metrics.jsonl is about; infinity for one that was cut off."""
-    try:
-        return float(json.loads(line)["step"]) if line.endswith("\n") else float("inf")
-    except (ValueError, KeyError, TypeError):
-        return float("inf")
+        self.metrics = metadata.get("metrics", self.run.metrics_up_to(state.step))

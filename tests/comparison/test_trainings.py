@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq import cli
 from seq2seq.comparison import trainings
 from seq2seq.config.comparison import load_comparison
 from seq2seq.errors import UserError
@@ -30,7 +29,7 @@ class Child:
     def wait(self) -> int:
         if self.moment == "wait":
             signal.raise_signal(signal.SIGTERM)
-        return cli.INTERRUPTED if self.terminated else 0
+        return 143 if self.terminated else 0
 
 
 @pytest.mark.parametrize("moment", ["start", "wait"])
@@ -49,7 +48,7 @@ def test_sigterm_reaches_the_training_also_while_it_is_being_started(
 def test_a_training_s_status_is_given_and_that_of_a_stopped_one_stops_the_comparison() -> None:
     assert trainings.run_stoppably([sys.executable, "-c", "raise SystemExit(3)"]) == 3
     with pytest.raises(KeyboardInterrupt):
-        trainings.run_stoppably([sys.executable, "-c", f"raise SystemExit({cli.INTERRUPTED})"])
+        trainings.run_stoppably([sys.executable, "-c", "raise SystemExit(130)"])
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])

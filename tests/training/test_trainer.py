@@ -2,6 +2,8 @@
 
 import json
 import math
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,14 +11,14 @@ import torch
 
 from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config, load_config
-from seq2seq.data.batching import Batch, Batches
+from seq2seq.data.batching import Batches
 from seq2seq.data.prepare import Prepared, prepare
 from seq2seq.data.tokenizer import PAD
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq, build_model
 from seq2seq.training import trainer as module
 from seq2seq.training.loss import coverage_penalty
-from seq2seq.training.trainer import Trainer
+from seq2seq.training.trainer import Rows, Trainer
 
 
 class Case:
@@ -25,6 +27,7 @@ class Case:
     def __init__(self, digits: Path, folder: Path, *sets: str, bleu: list[float] | None = None) -> None:
         self.digits, self.folder, self.sets = digits, folder, sets
         self.bleu = iter(bleu or [])
+        self.clock = time.monotonic
         self.config: Config = load_config(digits / "digits.yaml", sets)
         self.prepared: Prepared = prepare(self.config, folder / "data")
         self.run = RunDirectory(folder / "run")
@@ -37,7 +40,8 @@ class Case:
         train = Batches(self.prepared.store("train"), self.config.training.batch_tokens, self.config.seed)
         dev = Batches(self.prepared.store("dev"), 2000)
         model = build_model(self.config, *sizes)
-        return Trainer(model, self.config, train, dev, lambda model: next(self.bleu, 0.0), self.run)
+        bleu, describe = lambda model: next(self.bleu, 0.0), lambda rows: f"rows {sorted(rows)}"
+        return Trainer(model, self.config, train, dev, bleu, describe, self.run, self.clock)
 
     def metrics(self) -> list[dict[str, float]]:
         path = self.run.path / "metrics.jsonl"
@@ -47,8 +51,8 @@ class Case:
 def stop_at(trainer: Trainer, step: int) -> None:
     update = trainer.update
 
-    def stopping(batch: Batch) -> None:
-        update(batch)
+    def stopping(batches: Sequence[Rows]) -> None:
+        update(batches)
         trainer.stop_requested = trainer.state.step == step
 
     trainer.update = stopping  # type: ignore[method-assign]
@@ -99,7 +103,8 @@ def test_metrics_of_updates_that_were_lost_do_not_stand_twice(digits: Path, tmp_
         file.write('{"step": 30}\n{"step": 3')
     again = case.trainer()
     again.resume()
-    assert [line["step"] for line in case.metrics()] == [20]
+    again.fit()
+    assert [line["step"] for line in case.metrics()] == [20, 40]
 
 
 @pytest.mark.parametrize(("limit", "steps"), [("max_steps=7", 7), ("max_epochs=2", None)])
@@ -225,7 +230,7 @@ def test_a_checkpoint_without_a_usable_state_is_refused_by_name(
     case.trainer().fit()
     tensors, _ = case.run.load_tensors("last")
     case.run.save_tensors("last", tensors, metadata)
-    with pytest.raises(UserError, match=r"last\.safetensors: holds no trainer state of this version"):
+    with pytest.raises(UserError, match=r"last\.safetensors: holds no trainer state that fits"):
         case.trainer().resume()
 
 
@@ -241,7 +246,7 @@ def test_a_run_made_on_a_gpu_resumes_and_loads_on_a_cpu(digits: Path, tmp_path: 
     case = Case(digits, tmp_path, "training.max_steps=5")
     trainer = case.trainer()
     trainer.model.cuda()
-    Trainer(trainer.model, case.config, trainer.train, trainer.dev, trainer.dev_bleu, case.run).fit()
+    Trainer(trainer.model, case.config, trainer.train, trainer.dev, trainer.dev_bleu, trainer.describe, case.run).fit()
     resumed = case.trainer()
     resumed.resume()
     assert resumed.state.step == 5

@@ -1,25 +1,16 @@
 """A run directory: safe to load, whole or refused in one line."""
 
-import json
 import pickle
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from seq2seq.checkpoint import FORMAT, RunDirectory, find_run, find_unfinished
+from seq2seq.config import Config, dump_config
 from seq2seq.data.prepare import Prepared
 from seq2seq.errors import UserError
 from seq2seq.inference.translator import Translator
-
-
-@pytest.fixture
-def run(home: Path, tmp_path: Path) -> RunDirectory:
-    """A copy of a finished run, to be spoiled."""
-    shutil.copytree(home / "runs" / "tiny", tmp_path / "run")
-    return RunDirectory(tmp_path / "run")
 
 
 def refusal(run: RunDirectory) -> str:
@@ -34,15 +25,6 @@ def test_a_run_holds_all_it_needs_and_translates_from_anywhere(run: RunDirectory
     assert Translator.load(run.path).translate(["123", "4567"]) == here
 
 
-def test_saved_tensors_come_back_equal_with_their_metadata(tmp_path: Path) -> None:
-    run = RunDirectory(tmp_path)
-    tensors = {"a": torch.randn(3, 4), "b": torch.arange(3), "c": torch.randn(4, 3).t()}
-    run.save_tensors("x", tensors, {"step": "3"})
-    loaded, metadata = run.load_tensors("x")
-    assert metadata == {"step": "3"}
-    assert all(torch.equal(loaded[key], value) for key, value in tensors.items()) and loaded.keys() == tensors.keys()
-
-
 class Bomb:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (exec, ("raise SystemExit('unpickled')",))
@@ -54,11 +36,68 @@ def test_nothing_is_ever_unpickled(run: RunDirectory, name: str) -> None:
     assert name in refusal(run)
 
 
-@pytest.mark.parametrize("keep", [0, 5, 100, -1])
-def test_a_truncated_model_is_refused_by_name(run: RunDirectory, keep: int) -> None:
-    path = run.path / "best.safetensors"
-    path.write_bytes(path.read_bytes()[:keep])
+def spoil(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def test_where_the_best_weights_are_damaged_the_last_checkpoint_translates_with_a_warning(
+    run: RunDirectory, caplog: pytest.LogCaptureFixture
+) -> None:
+    weights = run.load_checkpoint()[0]
+    spoil(run.path / "best.safetensors")
+    model = Translator.load(run.path).model
+    assert "best.safetensors: damaged: its content does not fit its checksum; the weights of the last" in caplog.text
+    assert torch.equal(model.state_dict()["decoder.output_bias"], weights["model.decoder.output_bias"])
+    spoil(run.path / "last.safetensors")
+    assert Translator.load(run.path).translate(["12"]), "and the one before that"
+    assert "last.safetensors: damaged" in caplog.text
+    spoil(run.path / "previous.safetensors")
+    assert "previous.safetensors: damaged" in refusal(run)
+    assert (run.path / "last.safetensors").exists(), "reading changes nothing"
+
+
+def test_without_a_checkpoint_damaged_weights_are_refused_by_name(run: RunDirectory) -> None:
+    for name in ("last", "previous"):
+        (run.path / f"{name}.safetensors").unlink()
+    spoil(run.path / "best.safetensors")
     assert "best.safetensors: damaged" in refusal(run)
+
+
+@pytest.mark.parametrize("moment", [1, 2, 3])
+def test_there_is_a_whole_checkpoint_at_every_moment_of_saving_one(
+    moment: int, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace, left = Path.replace, moment
+
+    def counted(path: Path, target: Path) -> Path:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    run.save_checkpoint({"a": torch.tensor(1)}, {})
+    monkeypatch.setattr(Path, "replace", counted)
+    with pytest.raises(KeyboardInterrupt):
+        run.save_checkpoint({"a": torch.tensor(2)}, {})
+    assert run.load_checkpoint()[0] == {"a": torch.tensor(1)}
+    monkeypatch.undo()
+    run.save_checkpoint({"a": torch.tensor(3)}, {})
+    assert run.load_checkpoint()[0] == {"a": torch.tensor(3)}
+    spoil(run.path / "last.safetensors")
+    tensors, _, origin = run.load_checkpoint()
+    assert tensors == {"a": torch.tensor(1)}, "not that of another training, nor the damaged one"
+    run.keep_only(origin)
+    run.save_checkpoint({"a": torch.tensor(4)}, {})
+    assert run.load_tensors("previous")[0] == {"a": torch.tensor(1)}
+
+
+def test_what_a_killed_training_left_half_written_is_removed(run: RunDirectory) -> None:
+    (run.path / ".last.safetensors.0011aabb.tmp").write_bytes(b"half")
+    with run.locked():
+        assert not list(run.path.glob(".*.tmp"))
 
 
 @pytest.mark.parametrize(
@@ -78,13 +117,31 @@ def test_a_missing_file_is_named(run: RunDirectory, name: str, message: str) -> 
 def test_weights_of_another_shape_are_refused(run: RunDirectory) -> None:
     weights, _ = run.load_tensors("best")
     weights["decoder.output_bias"] = torch.zeros(3)
-    save_file(weights, run.path / "best.safetensors")
+    run.save_tensors("best", weights, {})
     assert "does not fit the model that config.yaml describes" in refusal(run)
 
 
 def test_a_run_of_an_unknown_format_is_refused(run: RunDirectory) -> None:
-    (run.path / "run.json").write_text(json.dumps({"format": 99}), encoding="utf-8")
-    assert "run format 99" in refusal(run)
+    for number in (0, FORMAT + 1, "3", None, True):
+        run.write_json("run.json", {"format": number})
+        assert f"run format {number!r}, but this version reads 1 to {FORMAT}" in refusal(run)
+
+
+def test_a_huge_model_of_a_lying_configuration_takes_no_memory(run: RunDirectory) -> None:
+    huge = run.config().model_dump()
+    huge["encoder"]["hidden_size"] = huge["decoder"]["hidden_size"] = 60000
+    run.files.write("config.yaml", dump_config(Config.model_validate(huge)))
+    assert "does not fit the model that config.yaml describes" in refusal(run)
+
+
+@pytest.mark.parametrize("name", ["../../elsewhere", "..", "/etc", "", 7, None, ["a"]])
+def test_the_corpus_of_a_run_is_looked_for_only_where_corpora_are(
+    run: RunDirectory, name: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Prepared, "is_complete", lambda _: True)
+    assert run.prepared() is not None
+    run.write_info(prepared=name)
+    assert run.prepared() is None or name == 7
 
 
 def test_a_directory_in_use_is_not_overwritten(run: RunDirectory) -> None:
@@ -106,7 +163,7 @@ def test_the_newest_finished_run_is_found(run: RunDirectory, tmp_path: Path, mon
         ("broken", {"format": 7}),
     ):
         (tmp_path / "runs" / name).mkdir(parents=True)
-        (tmp_path / "runs" / name / "run.json").write_text(json.dumps(info), encoding="utf-8")
+        RunDirectory(tmp_path / "runs" / name).write_json("run.json", info)
     assert find_run(None).path == Path("runs/new")
     monkeypatch.setenv("SEQ2SEQ_MODEL", "runs/old")
     assert find_run(None).path == Path("runs/old")
@@ -115,14 +172,16 @@ def test_the_newest_finished_run_is_found(run: RunDirectory, tmp_path: Path, mon
         find_run("runs/none")
 
 
-def test_only_what_may_change_changes_on_resume(run: RunDirectory) -> None:
+def test_only_what_may_change_changes_on_resume(run: RunDirectory, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     config, prepared = run.config(), Prepared(Path("data/prepared") / run.info()["prepared"])
     faster = config.model_copy(update={"training": config.training.model_copy(update={"learning_rate": 0.1})})
     run.adopt(faster, prepared)
     assert run.config().training.learning_rate == 0.1
-    with pytest.raises(UserError, match="encoder is not what the run was begun with"):
+    assert "training.learning_rate: 0.005 -> 0.1" in caplog.text
+    with pytest.raises(UserError, match=r"encoder\.layers is 2, but the run was begun with 1"):
         run.adopt(config.model_copy(update={"encoder": config.encoder.model_copy(update={"layers": 2})}), prepared)
-    with pytest.raises(UserError, match="the corpus is not the one the run was begun with"):
+    with pytest.raises(UserError, match=r"data: the text of .* has changed since"):
         run.adopt(config, Prepared(Path("data/prepared/another")))
 
 
@@ -138,7 +197,7 @@ def test_the_newest_unfinished_run_of_exactly_this_name_is_found(
         ("a-b-20260105-000000", {"format": FORMAT, "status": "running"}),
     ):
         (tmp_path / "runs" / name).mkdir(parents=True)
-        (tmp_path / "runs" / name / "run.json").write_text(json.dumps(info), encoding="utf-8")
+        RunDirectory(tmp_path / "runs" / name).write_json("run.json", info)
     assert find_unfinished("a").path.name == "a-20260102-000000"
     with pytest.raises(UserError, match="no unfinished run"):
         find_unfinished("c")
