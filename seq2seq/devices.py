@@ -17,14 +17,14 @@ def choose_device(name: str) -> torch.device:
     cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
     if name == "auto":
         return torch.device("cuda" if cuda else "mps" if mps else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise UserError(f"device {name}: unknown; use auto, cpu, cuda, cuda:N or mps") from None
-    there = {"cpu": True, "cuda": cuda, "mps": mps}.get(device.type, False)
-    if not there or (device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count()):
+    # torch.device takes an index of 8 bits: its cuda:300 is cuda:44.
+    if not re.fullmatch(r"cpu|mps|cuda(:[0-9]{1,3})?", name):
+        raise UserError(f"device {repr(name)[1:-1]}: unknown; use auto, cpu, cuda, cuda:N or mps")
+    kind, _, index = name.partition(":")
+    count = {"cpu": 1, "cuda": torch.cuda.device_count() if cuda else 0, "mps": int(mps)}[kind]
+    if int(index or 0) >= count:
         raise UserError(f"device {name}: this machine has none; use device: auto")
-    return device
+    return torch.device(kind, int(index)) if index else torch.device(kind)
 
 
 def use_threads(count: int | None) -> None:

@@ -31,6 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Train as the configuration says, then evaluate the best checkpoint on test."""
     from seq2seq.checkpoint import RUNS
     from seq2seq.config import load_config
+    from seq2seq.data.budget import check_budget
     from seq2seq.data.prepare import prepare
     from seq2seq.devices import choose_device, use_threads
     from seq2seq.evaluation import evaluate_run
@@ -40,6 +41,7 @@ def main(arguments: argparse.Namespace) -> int:
     use_threads(config.threads)
     run = _run_directory(arguments)
     prepared = prepare(config)
+    check_budget(prepared, config.training.batch_tokens)
     if not arguments.resume:
         run.create(config, prepared)
     with run.locked(), _saying_how_to_go_on(arguments, run):
@@ -111,7 +113,7 @@ def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device
         f"model: {parameters:,} parameters on {device}; {len(train.plan(0)):,} batches an epoch, "
         f"{train.padding_share():.1%} padding"
     )
-    return Trainer(model, config, train, dev, dev_bleu(config, prepared), lambda rows: str(rows), run)
+    return Trainer(model, config, train, dev, dev_bleu(config, prepared), prepared.origins().describe, run)
 
 
 @contextmanager

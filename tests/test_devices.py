@@ -16,12 +16,37 @@ def test_auto_is_cuda_else_mps_else_cpu(cuda: bool, mps: bool, expected: str, mo
     assert choose_device("auto").type == expected
 
 
-@pytest.mark.parametrize("name", ["cuda", "cuda:1", "mps", "abacus"])
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:9", "mps"])
 def test_a_device_that_is_not_there_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(UserError, match=f"device {name}: "):
+    with pytest.raises(UserError, match=f"device {name}: this machine has none; use device: auto"):
         choose_device(name)
+
+
+@pytest.mark.parametrize(("name", "index"), [("cuda", None), ("cuda:0", 0), ("cuda:1", 1)])
+def test_one_of_several_devices_is_chosen_by_its_number(name: str, index: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert choose_device(name).index == index
+
+
+# torch.device itself reads 256 as 0, 257 as 1 and 128 as -128.
+@pytest.mark.parametrize("name", ["cuda:2", "cuda:128", "cuda:256", "cuda:257"])
+def test_a_number_above_those_there_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(UserError, match=f"device {name}: this machine has none"):
+        choose_device(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["abacus", "", "cpu:1", "mps:1", "meta", "cuda:", "cuda:-1", "cuda:1000", "cuda:٣", "a\nb"]
+)
+def test_a_name_of_no_device_is_refused_in_one_line(name: str) -> None:
+    with pytest.raises(UserError) as caught:
+        choose_device(name)
+    assert str(caught.value) == f"device {repr(name)[1:-1]}: unknown; use auto, cpu, cuda, cuda:N or mps"
 
 
 @pytest.fixture

@@ -6,11 +6,12 @@ import sys
 
 from seq2seq import cli
 from seq2seq.config import Config
-from seq2seq.data.files import write_text
+from seq2seq.data.files import check_named, write_text
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Print the schema, or write it to a file."""
+    check_named(output=arguments.output)
     schema = json.dumps(Config.model_json_schema(), indent=1, ensure_ascii=False) + "\n"
     if arguments.output:
         write_text(arguments.output, schema)

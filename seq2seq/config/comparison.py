@@ -2,18 +2,19 @@
 
 import copy
 import difflib
-import json
 import os.path
 import re
-import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
-from seq2seq.config.loading import Lines, Override, load_config, parse_mapping, read_yaml, validate
+from seq2seq.config.faults import Origin, Override
+from seq2seq.config.loading import load_config, parse_mapping, undone_by, validate
 from seq2seq.config.schema import Config, Section
+from seq2seq.config.values import Minutes, Seed, checked, has_text, is_path
+from seq2seq.config.yaml_text import MAX_DEPTH, SHOWN, Keys, flow, printable, read_yaml
 from seq2seq.errors import UserError
 
 SHARED = (
@@ -29,33 +30,21 @@ SHARED = (
 """Keys that all variants share: the text, the budget, and what decides how fast it is used."""
 
 
-def _checked(holds: Callable[[object], bool], advice: str) -> BeforeValidator:
-    def check(value: object) -> object:
-        if not holds(value):
-            raise ValueError(advice)
-        return value
-
-    return BeforeValidator(check)
-
-
-def _has_text(value: object) -> bool:
-    """Whether this is text with something to see in it: neither blanks nor control or format characters alone."""
-    return isinstance(value, str) and any(unicodedata.category(character)[0] not in "CZ" for character in value)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 def _is_filled(kind: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, kind) and bool(value)
 
 
-def _keys(value: object) -> object:
+def _changes(value: object) -> object:
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise ValueError("give the keys that this variant changes, such as {attention.kind: dot}")
+    paths: list[Keys] = []
+    for key in value:
+        path = tuple(key.split("."))
+        if undone := undone_by(path, paths):
+            raise ValueError(f"{key} undoes {'.'.join(undone)}, which stands before it; leave one of them out")
+        paths.append(path)
     return value
 
 
@@ -67,7 +56,7 @@ def _name(text: str) -> str:
 
 
 def _may_differ(key: str) -> str:
-    if not all(key.split(".")):
+    if not all(key.split(".")) or key.count(".") >= MAX_DEPTH:
         raise ValueError("write the key as section.key, such as attention.kind")
     for shared in SHARED:
         if f"{key}.".startswith(f"{shared}.") or shared.startswith(f"{key}."):
@@ -77,51 +66,60 @@ def _may_differ(key: str) -> str:
 
 def _distinct(seeds: list[int]) -> list[int]:
     if len(set(seeds)) < len(seeds):
-        raise ValueError("a seed stands twice")
+        raise ValueError("a seed stands twice; leave one out")
     return seeds
 
 
 Seeds = Annotated[
-    list[Annotated[int, Field(ge=0, lt=2**32)]],
-    _checked(_is_filled(list), "give one seed or more, such as [1, 2, 3]"),
+    list[Seed],
+    checked(_is_filled(list), "give one seed or more, such as [1, 2, 3]"),
     AfterValidator(_distinct),
 ]
-Sentence = Annotated[str, _checked(_has_text, "write a sentence, in quotes if it is a number, or leave the key out")]
-Name = Annotated[str, _checked(_is_text, "a variant's name is text; put it in quotes"), AfterValidator(_name)]
-Key = Annotated[str, _checked(_is_text, "a key is text, such as attention.kind"), AfterValidator(_may_differ)]
+Sentence = Annotated[str, checked(has_text, "write a sentence, in quotes if it is a number, or leave the key out")]
+Name = Annotated[str, AfterValidator(_name)]
+Key = Annotated[str, AfterValidator(_may_differ)]
 
 
 class Comparison(Section):
     """Trainings that differ in a few keys, on the same text and under the same budget."""
 
-    base: Annotated[str, _checked(_has_text, "name a configuration file")]
+    base: Annotated[str, checked(is_path, "name a configuration file")]
     """Path of the configuration that all variants start from, relative to this file."""
-    minutes: Annotated[float, Field(gt=0.0)] | None = None
+    minutes: Minutes | None = None
     """training.max_minutes of each training; null: the budget of the base."""
     seeds: Seeds = Field(default=[1])
     """Each variant is trained once with each seed."""
     sentence: Sentence | None = None
     """Source sentence of the attention maps; null: the first test sentence of median length."""
     variants: Annotated[
-        dict[Name, Annotated[dict[Key, Any], BeforeValidator(_keys)]],
-        _checked(_is_filled(dict), "give one variant or more, each a name with the keys it changes"),
+        dict[Name, Annotated[dict[Key, Any], BeforeValidator(_changes)]],
+        checked(_is_filled(dict), "give one variant or more, each a name with the keys it changes"),
     ]
     """Name -> dotted keys with values that make the base this variant; null: the base as it is. The others are tested
     against the first."""
-    _file: str = PrivateAttr("comparison")
-    """What error messages call the file."""
-    _lines: Lines = PrivateAttr(default_factory=dict)
-    """Where each key stands in it."""
+    _origin: Origin = PrivateAttr(default=Origin("comparison", {}))
+    """The file it was read from."""
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
         if len({name.casefold() for name in self.variants}) < len(self.variants):
-            raise ValueError("variants: two names differ in case alone, which some file systems cannot tell apart")
+            raise ValueError(
+                "variants: two names differ in case alone, which some file systems cannot tell apart; rename one"
+            )
         return self
 
     def overrides(self, variant: str, seed: int, given: Iterable[str] = ()) -> list[str]:
-        """What --set of the train command is given for one training: `given`, the budget, the seed, the variant."""
-        return [*self._shared(seed, given), *_sets(self.variants[variant])]
+        """What --set of the train command is given for one training: `given`, the budget, the seed, the variant.
+
+        What a later one would undo is left out.
+        """
+        sets: dict[Keys, str] = {}
+        for override in [*self._shared(seed, given), *_sets(self.variants[variant])]:
+            keys = tuple(part.strip() for part in override.partition("=")[0].split("."))
+            while undone := undone_by(keys, sets):
+                del sets[undone]
+            sets[keys] = override
+        return list(sets.values())
 
     def config(self, variant: str, seed: int, given: Iterable[str] = ()) -> Config:
         """The whole configuration of one training.
@@ -136,19 +134,18 @@ class Comparison(Section):
         above = ("variants", variant)
         places = {
             tuple(".".join(keys[2:]).split(".")): Override(self._place(keys))
-            for keys in self._lines
+            for keys in self._origin.lines
             if keys[:2] == above and len(keys) > 2
         }
-        return validate(Config, document, {}, self._place(above), places)
+        return validate(Config, document, Origin(self._place(above), {}, places))
 
     def _shared(self, seed: int, given: Iterable[str]) -> list[str]:
         budget = {} if self.minutes is None else {"training.max_minutes": self.minutes}
         return [*given, *_sets({**budget, "seed": seed})]
 
-    def _place(self, keys: Sequence[str]) -> str:
+    def _place(self, keys: Keys) -> str:
         """File, line and dotted key, for an error message."""
-        line = self._lines.get(tuple(keys))
-        return f"{self._file}{'' if line is None else f', line {line}'}: {'.'.join(keys)}"
+        return f"{self._origin.of(keys)}: {printable('.'.join(keys), SHOWN)}"
 
     def only(self, names: Iterable[str]) -> "Comparison":
         """The comparison of the named variants alone, in its own order.
@@ -160,16 +157,15 @@ class Comparison(Section):
         for name in sorted(names - self.variants.keys()):
             close = difflib.get_close_matches(name, self.variants, n=1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(self.variants)}"
-            raise UserError(f"--only {name}: no such variant; {hint}")
+            raise UserError(f"--only {printable(name, SHOWN)}: no such variant; {hint}")
         return self.model_copy(update={"variants": {k: v for k, v in self.variants.items() if k in names}})
 
 
 def _sets(keys: Mapping[str, Any]) -> list[str]:
-    # JSON is YAML in one line.
-    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in keys.items()]
+    return [f"{key}={flow(value)}" for key, value in keys.items()]
 
 
-def _put(document: dict[str, Any], keys: Sequence[str], value: Any) -> None:
+def _put(document: dict[str, Any], keys: list[str], value: Any) -> None:
     """Set a nested key; what stands in its way makes room, for validation to refuse."""
     for key in keys[:-1]:
         if not isinstance(document.get(key), dict):
@@ -193,12 +189,13 @@ def load_comparison(path: str | Path) -> Comparison:
         UserError: the file or its base cannot be read, the file not parsed, or a key or value is not acceptable.
     """
     document, lines = parse_mapping(read_yaml(path), str(path))
-    comparison = validate(Comparison, document, lines, str(path))
+    origin = Origin(printable(str(path)), lines)
+    comparison = validate(Comparison, document, origin)
     base = os.path.normpath(Path(path).parent / comparison.base)
     comparison = comparison.model_copy(update={"base": base})
-    comparison._file, comparison._lines = str(path), lines
+    comparison._origin = origin
     try:
         read_yaml(base)
     except UserError as error:
-        raise UserError(f"{comparison._place(['base'])}: {error}") from None
+        raise UserError(f"{comparison._place(('base',))}: {error}") from None
     return comparison

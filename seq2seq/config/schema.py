@@ -1,9 +1,27 @@
 """The YAML as typed, documented models: each field's docstring is its documentation and lands in the JSON schema."""
 
-import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from seq2seq.config.values import (
+    Count,
+    Device,
+    FileName,
+    Fraction,
+    Heads,
+    HeadsOrNone,
+    Language,
+    Layers,
+    Minutes,
+    Seed,
+    Share,
+    Size,
+    Temperature,
+    Weight,
+    checked,
+    is_path,
+)
 
 CellKind = Literal["rnn", "lstm", "gru"]
 DecoderCellKind = Literal["rnn", "lstm", "gru", "cgru"]
@@ -15,22 +33,7 @@ TokenizerKind = Literal["unigram", "bpe", "characters", "words"]
 OptimizerKind = Literal["adam", "adamw"]
 ScheduleKind = Literal["constant", "plateau", "inverse_sqrt", "cosine"]
 
-Count = Annotated[int, Field(ge=1)]
 MAX_BEAM = 1000
-Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-
-
-def _matching(pattern: str, advice: str) -> AfterValidator:
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise ValueError(advice)
-        return text
-
-    return AfterValidator(check)
-
-
-Language = Annotated[str, _matching(r"[a-z]{2,3}(-[A-Za-z]+)?", "use an ISO 639 code such as zh or en")]
-Device = Annotated[str, _matching(r"auto|cpu|mps|cuda(:\d+)?", "use auto, cpu, cuda, cuda:N or mps")]
 
 
 class Section(BaseModel):
@@ -44,19 +47,19 @@ class Section(BaseModel):
 class FilePair(Section):
     """Two files of parallel text: line n of one is the translation of line n of the other."""
 
-    source: str
+    source: FileName
     """Path of the source side, plain or .gz."""
-    target: str
+    target: FileName
     """Path of the target side, plain or .gz."""
 
 
-def _corpus(value: object) -> object:
-    if (isinstance(value, str) and value) or isinstance(value, FilePair | dict):
-        return value
-    raise ValueError("give a path, a named corpus, or {source: PATH, target: PATH}")
-
-
-CorpusSpec = Annotated[str | FilePair, BeforeValidator(_corpus)]
+CorpusSpec = Annotated[
+    str | FilePair,
+    checked(
+        lambda value: isinstance(value, FilePair | dict) or is_path(value),
+        "give a path, a named corpus, or {source: PATH, target: PATH}",
+    ),
+]
 
 
 class Cleaning(Section):
@@ -86,9 +89,9 @@ class Data(Section):
     test: CorpusSpec | None = None
     """Text the final figures are measured on; null splits it off from train."""
     dev_size: Count | None = None
-    """Pairs to split off for dev; null: a twentieth of the corpus, from 100 to 1,000."""
+    """Pairs to split off for dev, where data.dev is null; null: a twentieth of the corpus, from 100 to 1,000."""
     test_size: Count | None = None
-    """Pairs to split off for test; null: as many as for dev."""
+    """Pairs to split off for test, where data.test is null; null: as many as for dev."""
     source_language: Language = "zh"
     """ISO 639 code of the source language."""
     target_language: Language = "en"
@@ -102,20 +105,22 @@ class Tokenizer(Section):
 
     kind: TokenizerKind = "unigram"
     """unigram or bpe (SentencePiece subwords), characters, or words (jieba for Chinese, Moses for the rest)."""
-    vocabulary_size: Annotated[int, Field(ge=8)] = 4000
+    vocabulary_size: Annotated[int, Field(ge=8, le=1_000_000)] = 4000
     """Entries at most; lowered with a warning where the corpus cannot fill it."""
     character_coverage: Annotated[float, Field(ge=0.98, le=1.0)] = 0.9999
     """Share of the characters that subwords must cover (unigram and bpe)."""
     min_frequency: Count = 1
     """Rarer words or characters become <unk> (words and characters)."""
-    sampling_alpha: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    sampling_alpha: Share = 0.0
     """Subword regularisation in training: with unigram (Kudo 2018) the smaller, the more varied, 0.1 to 0.5 are usual;
     with bpe (BPE-dropout, Provilkov 2020) the chance to leave out a merge, 0.1 is usual; 0: off."""
 
     @model_validator(mode="after")
     def _sampling_needs_subwords(self) -> Self:
         if self.sampling_alpha and self.kind not in ("unigram", "bpe"):
-            raise ValueError(f"sampling_alpha goes with kind: unigram or bpe, not {self.kind}; set it to 0")
+            raise ValueError(
+                f"sampling_alpha: {self.sampling_alpha:g} goes with kind: unigram or bpe, not {self.kind}; set it to 0"
+            )
         return self
 
 
@@ -138,11 +143,11 @@ class Encoder(Section):
 
     cell: CellKind = "gru"
     """Recurrent cell: rnn (tanh), lstm or gru."""
-    embedding_size: Count = 256
+    embedding_size: Size = 256
     """Size of the source embeddings (E)."""
-    hidden_size: Count = 192
+    hidden_size: Size = 192
     """Size of the recurrent state, of each direction."""
-    layers: Count = 1
+    layers: Layers = 1
     """Stacked recurrent layers."""
     bidirectional: bool = True
     """Read the sentence in both directions; annotations are [forward; backward] (Bahdanau 2015, section 3.2)."""
@@ -158,7 +163,7 @@ class Encoder(Section):
     """Add each layer's input to its output, from the second layer on (Wu 2016, section 3.1)."""
     variational_dropout: bool = False
     """Draw the dropout masks of embeddings and layers once a sentence, not at each position (Gal & Ghahramani 2016)."""
-    self_attention: Annotated[int, Field(ge=0)] = 0
+    self_attention: HeadsOrNone = 0
     """Heads of self-attention over the outputs of the recurrence (Q = K = V; Vaswani 2017); 0: none."""
 
     @property
@@ -178,9 +183,9 @@ class Attention(Section):
     kind: AttentionKind = "additive"
     """Score: none, concat, concat_positions, concat_tanh, scaled_dot, additive, dot, general or cosine;
     docs/attention.md has each formula."""
-    size: Count | None = None
+    size: Size | None = None
     """Size of the space in which queries meet keys (A), of all heads together; null: the decoder's hidden_size."""
-    heads: Count = 1
+    heads: Heads = 1
     """Heads, each with its own part of that space and of the values (Vaswani 2017, section 3.2.2)."""
     selection: SelectionKind = "soft"
     """What the scores select: soft (softmax over all positions), hard (exactly one position), local (a window),
@@ -188,25 +193,28 @@ class Attention(Section):
     centre: Literal["predicted", "monotonic"] = "predicted"
     """Centre of the local window: predicted from the query (local-p, whose Gaussian leaves the sum of the weights
     below 1) or the target position (local-m; Luong 2015)."""
-    window: Count = 5
+    window: Size = 5
     """Positions on each side of the centre of the local window (D)."""
-    temperature: Annotated[float, Field(gt=0.0)] = 0.1
+    temperature: Temperature = 0.1
     """kind: cosine divides the cosine by this."""
-    gumbel_temperature: Annotated[float, Field(gt=0.0)] = 1.0
+    gumbel_temperature: Temperature = 1.0
     """selection: hard draws with Gumbel noise at this temperature while it trains (Jang 2017)."""
-    max_length: Count = 50
+    max_length: Size = 50
     """Source positions that kind: concat_positions tells apart; later ones share the last one's weights."""
     coverage: bool = False
     """Let the score see how much attention each position has had so far (Tu 2016)."""
-    coverage_loss: Annotated[float, Field(ge=0.0)] = 0.0
+    coverage_loss: Weight = 0.0
     """Weight of the penalty for looking twice at a position (See 2017, equation 12); needs coverage."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         if self.kind == "none" and (self.selection != "soft" or self.heads > 1 or self.coverage):
-            raise ValueError("kind: none scores nothing; it goes with selection: soft, heads: 1 and coverage: false")
+            raise ValueError(
+                f"kind: none scores nothing: it goes with selection: soft, heads: 1 and coverage: false, not with "
+                f"selection: {self.selection}, heads: {self.heads} and coverage: {str(self.coverage).lower()}"
+            )
         if self.coverage_loss and not self.coverage:
-            raise ValueError("coverage_loss needs coverage: true")
+            raise ValueError(f"coverage_loss: {self.coverage_loss:g} needs coverage: true; or set it to 0")
         return self
 
 
@@ -215,11 +223,11 @@ class Decoder(Section):
 
     cell: DecoderCellKind = "gru"
     """Recurrent cell: rnn (tanh), lstm, gru, or cgru (conditional GRU: attention between two steps; Sennrich 2017)."""
-    embedding_size: Count = 256
+    embedding_size: Size = 256
     """Size of the target embeddings (E)."""
-    hidden_size: Count = 384
+    hidden_size: Size = 384
     """Size of the recurrent state (H)."""
-    layers: Count = 1
+    layers: Layers = 1
     """Stacked recurrent layers."""
     attend: Literal["before", "between", "after"] = "after"
     """before (Bahdanau 2015): the query is s_{t-1} and [Q;C] -> Linear feeds the cell;
@@ -243,15 +251,19 @@ class Decoder(Section):
     """Add each layer's input to its output, from the second layer on (Wu 2016, section 3.1)."""
     variational_dropout: bool = False
     """Draw the dropout masks of embeddings and layers once a sentence, not at each step (Gal & Ghahramani 2016)."""
-    self_attention: Annotated[int, Field(ge=0)] = 0
+    self_attention: HeadsOrNone = 0
     """Heads of causal self-attention over the recurrence's outputs so far (Vaswani 2017, section 3.2.3); 0: none."""
 
     @model_validator(mode="after")
     def _order_fits(self) -> Self:
         if self.input_feeding and self.attend != "after":
-            raise ValueError(f"input_feeding goes with attend: after; attend: {self.attend} feeds the context already")
-        if (self.cell == "cgru") != (self.attend == "between"):
-            raise ValueError("cell: cgru and attend: between go together: a conditional GRU attends between its steps")
+            raise ValueError(
+                f"input_feeding: true goes with attend: after; attend: {self.attend} feeds the context already"
+            )
+        if self.cell == "cgru" and self.attend != "between":
+            raise ValueError(f"cell: cgru attends between its two steps: set attend: between, not {self.attend}")
+        if self.attend == "between" and self.cell != "cgru":
+            raise ValueError(f"attend: between needs the two steps of cell: cgru, not cell: {self.cell}")
         _divides("self_attention", self.self_attention, "hidden_size", self.hidden_size)
         return self
 
@@ -259,30 +271,30 @@ class Decoder(Section):
 class TeacherForcing(Section):
     """What the decoder reads while it trains."""
 
-    ratio: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
+    ratio: Share = 1.0
     """Chance, for each token, to feed the reference instead of the model's own last token (Bengio 2015)."""
 
 
 class Training(Section):
     """The loop: budget, batches, optimizer, schedule, validation."""
 
-    max_minutes: Annotated[float, Field(gt=0.0)] | None = None
+    max_minutes: Minutes | None = None
     """Wall-clock budget of the training loop, validation included; the cosine schedule ends exactly there."""
     max_steps: Count | None = None
     """Updates at most."""
     max_epochs: Count | None = None
     """Passes over the training text at most."""
-    batch_tokens: Annotated[int, Field(ge=16)] = 700
+    batch_tokens: Annotated[int, Field(ge=16, le=10_000_000)] = 700
     """Tokens in a batch at most, padding included, on its longer side."""
     accumulate: Count = 1
     """Batches whose gradients make one update."""
     optimizer: OptimizerKind = "adam"
     """adam (Kingma & Ba 2015) or adamw (Loshchilov & Hutter 2019)."""
-    learning_rate: Annotated[float, Field(gt=0.0)] = 1.5e-3
+    learning_rate: Annotated[float, Field(gt=0.0, le=100.0)] = 1.5e-3
     """Peak learning rate."""
-    weight_decay: Annotated[float, Field(ge=0.0)] = 0.0
+    weight_decay: Weight = 0.0
     """Weight decay."""
-    warmup_steps: Annotated[int, Field(ge=0)] = 200
+    warmup_steps: Annotated[int, Field(ge=0, le=1_000_000_000)] = 200
     """Updates in which the rate rises linearly from 0."""
     schedule: ScheduleKind = "cosine"
     """After warm-up: constant, plateau (halved when dev stops improving), inverse_sqrt, or cosine to the budget."""
@@ -300,7 +312,7 @@ class Training(Section):
     """Stop after this many validations without improvement; null never does."""
     checkpoint_steps: Count | None = None
     """Updates between checkpoints to resume from, besides those at each validation and stop."""
-    checkpoint_minutes: Annotated[float, Field(gt=0.0)] | None = 5.0
+    checkpoint_minutes: Minutes | None = 5.0
     """Minutes between such checkpoints."""
     skip_limit: Count = 10
     """Updates in a row that may be left out because loss or gradient is not finite; then the run goes back to its last
@@ -310,7 +322,7 @@ class Training(Section):
     def _ends(self) -> Self:
         limits = (self.max_minutes, self.max_steps, self.max_epochs, self.patience)
         if all(limit is None for limit in limits):
-            raise ValueError("training never ends: set one of max_minutes, max_steps, max_epochs, patience")
+            raise ValueError("max_minutes: null, like max_steps, max_epochs and patience: training never ends; set one")
         if self.schedule == "cosine" and all(limit is None for limit in limits[:3]):
             raise ValueError("schedule: cosine needs an end: set max_minutes, max_steps or max_epochs")
         return self
@@ -321,26 +333,26 @@ class Search(Section):
 
     beam: Annotated[int, Field(ge=1, le=MAX_BEAM)] = 5
     """Beam size; 1 is greedy search."""
-    length_penalty: Annotated[float, Field(ge=0.0)] = 1.0
+    length_penalty: Annotated[float, Field(ge=0.0, le=5.0)] = 1.0
     """Log-probabilities are divided by length ** this."""
-    max_length_ratio: Annotated[float, Field(gt=0.0)] = 2.0
+    max_length_ratio: Annotated[float, Field(gt=0.0, le=100.0)] = 2.0
     """Longest translation, in target tokens for each source token ..."""
-    max_length_extra: Annotated[int, Field(ge=1)] = 10
+    max_length_extra: Annotated[int, Field(ge=1, le=10_000)] = 10
     """... plus this many."""
-    batch_tokens: Annotated[int, Field(ge=1)] = 2000
+    batch_tokens: Annotated[int, Field(ge=1, le=10_000_000)] = 2000
     """Source tokens times beam in a batch at most."""
-    max_source_tokens: Annotated[int, Field(ge=8)] = 200
+    max_source_tokens: Annotated[int, Field(ge=8, le=65_536)] = 200
     """Longer text is translated in pieces, cut where sentences end, else where a blank or this limit is."""
 
 
 class Config(Section):
     """Everything that decides a run."""
 
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 42
+    seed: Seed = 42
     """Seeds the weights, the order of the data, dropout and sampling."""
     device: Device = "auto"
     """auto (CUDA when there is one, else MPS, else CPU), cpu, cuda, cuda:N or mps."""
-    threads: Count | None = None
+    threads: Annotated[int, Field(ge=1, le=4096)] | None = None
     """CPU threads; null: OMP_NUM_THREADS, else one for each core this process may use."""
     data: Data = Data()
     """Parallel text."""

@@ -98,10 +98,13 @@ class Batches:
             random.shuffle(groups)
         return groups
 
+    def rows(self, epoch: int, start: int = 0) -> Iterator[NDArray[np.int64]]:
+        """The pairs of each batch of an epoch, from batch `start` on; `batch` makes the batch of them."""
+        return iter(self.plan(epoch)[start:])
+
     def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """Batches of an epoch, from batch `start` on."""
-        for rows in self.plan(epoch)[start:]:
-            yield self.batch(epoch, rows)
+        return (self.batch(epoch, rows) for rows in self.rows(epoch, start))
 
     def batch(self, epoch: int, rows: NDArray[np.int64]) -> Batch:
         """The batch of the given pairs."""

@@ -3,8 +3,11 @@
 import re
 import statistics
 import unicodedata
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
+from typing import NamedTuple
 
 from seq2seq.config.schema import Cleaning
 from seq2seq.data.corpus import Pair
@@ -49,6 +52,14 @@ def normalize(text: str) -> str:
     return text
 
 
+_COLUMN_AND_LINE_ENDS = str.maketrans("\t\n\r", "   ")
+
+
+def one_line(text: str) -> str:
+    r"""The text as a column of a TSV file can hold it: \t, \n and \r become blanks, BOMs at the start go."""
+    return text.translate(_COLUMN_AND_LINE_ENDS).lstrip("\ufeff")
+
+
 def _mend(text: str) -> str:
     text = " ".join(_REMOVED.sub("", text).split())
     if not text.isascii():
@@ -85,22 +96,31 @@ class CleaningReport:
         )
 
 
-def clean(pairs: Iterable[Pair], rules: Cleaning) -> tuple[list[Pair], CleaningReport]:
+class Cleaned(NamedTuple):
+    """What cleaning leaves."""
+
+    pairs: list[Pair]
+    rows: "array[int]"
+    """Where each pair stood among those that came in, from 0."""
+    report: CleaningReport
+
+
+def clean(pairs: Iterable[Pair], rules: Cleaning) -> Cleaned:
     """Apply the rules: normalise, empty, too long, duplicates, wild length ratio; the pairs stay in order.
 
     Lengths are in characters. The ratio is (target + 5) / (source + 5); a pair is dropped where its ratio and the
     median ratio of what the other rules left differ by more than the factor `max_ratio`, either way. Pairs with an
-    empty side, kept where `drop_empty` is off, have no ratio.
+    empty side, kept where `drop_empty` is off, have no ratio. Text that is not normalised is still put on `one_line`.
     """
     report = CleaningReport()
+    mend = normalize if rules.normalize else one_line
     kept: list[Pair] = []
+    rows = array("q")
     seen: set[Pair] = set()
-    for pair in pairs:
+    for raw in pairs:
         report.read += 1
-        if rules.normalize:
-            mended = Pair(normalize(pair.source), normalize(pair.target))
-            report.normalized += mended != pair
-            pair = mended
+        pair = Pair(mend(raw.source), mend(raw.target))
+        report.normalized += rules.normalize and pair != raw
         if rules.drop_empty and not (pair.source.strip() and pair.target.strip()):
             report.empty += 1
         elif rules.max_characters is not None and max(map(len, pair)) > rules.max_characters:
@@ -111,25 +131,21 @@ def clean(pairs: Iterable[Pair], rules: Cleaning) -> tuple[list[Pair], CleaningR
             if rules.drop_duplicates:
                 seen.add(pair)
             kept.append(pair)
+            rows.append(report.read - 1)
     if rules.max_ratio is not None:
         tame = _tame(kept, rules.max_ratio)
-        report.wild_ratio = len(kept) - len(tame)
-        kept = tame
+        report.wild_ratio = len(tame) - sum(tame)
+        kept, rows = list(compress(kept, tame)), array("q", compress(rows, tame))
     report.kept = len(kept)
-    return kept, report
+    return Cleaned(kept, rows, report)
 
 
-def _tame(pairs: list[Pair], max_ratio: float) -> list[Pair]:
+def _tame(pairs: list[Pair], max_ratio: float) -> list[bool]:
+    """For each pair, whether its lengths are in proportion."""
     ratios = [_ratio(pair) for pair in pairs]
     known = [ratio for ratio in ratios if ratio is not None]
-    if not known:
-        return pairs
-    median = statistics.median(known)
-    return [
-        pair
-        for pair, ratio in zip(pairs, ratios, strict=True)
-        if ratio is None or median / max_ratio <= ratio <= median * max_ratio
-    ]
+    median = statistics.median(known) if known else 0.0
+    return [ratio is None or median / max_ratio <= ratio <= median * max_ratio for ratio in ratios]
 
 
 def _ratio(pair: Pair) -> float | None:

@@ -21,6 +21,15 @@ class Pair(NamedTuple):
     target: str
 
 
+class Label(NamedTuple):
+    """How a corpus is named in messages."""
+
+    name: str
+    """Its path, both its paths, or its name."""
+    is_named: bool
+    """Whether it is a named corpus, of entries rather than lines."""
+
+
 class _NamedCorpus(NamedTuple):
     """A corpus known by name; `read` takes the data directory and yields (zh, en) pairs."""
 
@@ -31,7 +40,7 @@ class _NamedCorpus(NamedTuple):
 def read_pairs(
     spec: CorpusSpec, source_language: str, target_language: str, directory: Path = Path("data")
 ) -> Iterator[Pair]:
-    """Yield the pairs of a corpus as they stand there; a blank line of a TSV file is `Pair("", "")`.
+    """Yield the pairs of a corpus as they stand there, line by line; a blank line of a TSV file is `Pair("", "")`.
 
     Args:
         spec: a named corpus (the name wins over a file of that name; write ./hsk for the file), the path of a TSV file
@@ -56,6 +65,13 @@ def read_pairs(
 def provenance(spec: CorpusSpec) -> str | None:
     """One line on the origin and licence of a named corpus; None for files."""
     return NAMED_CORPORA[spec].provenance if isinstance(spec, str) and spec in NAMED_CORPORA else None
+
+
+def label(spec: CorpusSpec) -> Label:
+    """The label of a corpus."""
+    if isinstance(spec, FilePair):
+        return Label(f"{spec.source} and {spec.target}", False)
+    return Label(spec, spec in NAMED_CORPORA)
 
 
 def _read_tsv(path: Path) -> Iterator[Pair]:

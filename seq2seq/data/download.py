@@ -4,15 +4,17 @@ import http.client
 import logging
 import os
 import re
-import ssl
+import tempfile
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from email.message import Message
 from pathlib import Path
 
 from tqdm import tqdm
 
+from seq2seq.data.folders import remove_leftovers
 from seq2seq.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -28,10 +30,11 @@ class _TransferError(Exception):
 
 
 def download(url: str, path: str | Path, *, timeout: float = 30.0, attempts: int = 4, backoff: float = 1.0) -> None:
-    """Fetch `url` into `path`, by way of `path`.part, which a later attempt or a later call continues.
+    """Fetch `url` into `path`; what a transfer that broke off has brought is kept as `path`.part and continued.
 
     A partial file is continued only if the server vouches that it is still the same (RFC 9110, If-Range with ETag or
-    Last-Modified); otherwise it starts over. The size is compared with what the server announced.
+    Last-Modified); otherwise it starts over. The size is compared with what the server announced. Several processes
+    may fetch the same file at once.
 
     Args:
         url: http or https.
@@ -44,32 +47,53 @@ def download(url: str, path: str | Path, *, timeout: float = 30.0, attempts: int
         UserError: no connection, an HTTP error, a transfer that keeps breaking off, or `path` cannot be written.
     """
     path = Path(path)
-    part = path.with_name(path.name + ".part")
-    reason = ""
+    kept = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for attempt in range(attempts):
-            if attempt:
-                logger.info("%s: %s; trying again", url, reason)
-                time.sleep(backoff * 2 ** (attempt - 1))
+        remove_leftovers(path.parent)
+        # In a folder of its own, so that two processes do not write into one file.
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent, ignore_cleanup_errors=True) as own:
+            part = Path(own) / kept.name
+            _move(kept, part)
             try:
-                _fetch(url, part, timeout)
-            except _TransferError as error:
-                reason = str(error)
-                continue
-            part.replace(path)
-            _validator_path(part).unlink(missing_ok=True)
-            return
+                _fetch_with_patience(url, part, timeout, attempts, backoff)
+                part.replace(path)
+            except OSError:
+                raise  # without keeping anything: a full disk gets its room back
+            except BaseException:
+                _move(part, kept)
+                raise
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _move(part: Path, to: Path) -> None:
+    """Rename a partial file and its validator, if there are any."""
+    with suppress(OSError):
+        part.replace(to)
+        _validator_path(part).replace(_validator_path(to))
+
+
+def _fetch_with_patience(url: str, part: Path, timeout: float, attempts: int, backoff: float) -> None:
+    reason = ""
+    for attempt in range(attempts):
+        if attempt:
+            logger.info("%s: %s; trying again", url, reason)
+            time.sleep(backoff * 2 ** (attempt - 1))
+        try:
+            return _fetch(url, part, timeout)
+        except _TransferError as error:
+            reason = str(error)
     raise UserError(f"{url}: {reason} (attempt {attempts} of {attempts}); try again later, what has arrived is kept")
 
 
 def _fetch(url: str, part: Path, timeout: float) -> None:
     """One attempt: continue or start `part`; return when it is complete."""
     known = _validator_path(part)
-    validator = known.read_text(encoding="utf-8") if known.exists() and part.exists() else None
-    start = part.stat().st_size if validator else 0
+    validator, start = None, 0
+    if known.exists() and part.exists():
+        validator = _usable(known.read_text(encoding="utf-8", errors="replace"))
+        start = part.stat().st_size
     headers = {"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"}
     if validator and start:
         headers |= {"Range": f"bytes={start}-", "If-Range": validator}
@@ -116,7 +140,7 @@ def _receive(response: http.client.HTTPResponse, part: Path, start: int, total: 
         while True:
             try:
                 chunk = response.read(_CHUNK)
-            except (TimeoutError, ConnectionError, ssl.SSLError, http.client.HTTPException) as error:
+            except (OSError, http.client.HTTPException) as error:
                 raise _TransferError(_reason(error, timeout)) from None
             if not chunk:
                 break
@@ -142,7 +166,12 @@ def _validator_path(part: Path) -> Path:
 def _validator(headers: Message) -> str | None:
     """What If-Range may hold: a strong ETag, else Last-Modified (RFC 9110, section 13.1.5)."""
     etag = headers["ETag"]
-    return etag if etag and not etag.startswith("W/") else headers["Last-Modified"]
+    return _usable(etag if etag and not etag.startswith("W/") else headers["Last-Modified"])
+
+
+def _usable(validator: str | None) -> str | None:
+    """The validator, where a header can carry it."""
+    return validator if validator and validator.isascii() and validator.isprintable() else None
 
 
 def _range_total(headers: Message, start: int) -> int | None:

@@ -4,16 +4,21 @@ import dataclasses
 import hashlib
 import json
 import logging
-import shutil
-import tempfile
+import os
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from seq2seq.config import Config
-from seq2seq.config.schema import CorpusSpec
-from seq2seq.data.cleaning import clean, normalize
-from seq2seq.data.corpus import Pair, provenance, read_pairs
+from seq2seq.config.schema import CorpusSpec, FilePair
+from seq2seq.data.checksums import damaged, write_checksums
+from seq2seq.data.cleaning import clean, normalize, one_line
+from seq2seq.data.corpus import Pair, label, provenance, read_pairs
 from seq2seq.data.files import write_text
+from seq2seq.data.folders import atomic_folder, discard, remove_leftovers
+from seq2seq.data.origins import Origins
 from seq2seq.data.splitting import apart, overlap, split
 from seq2seq.data.store import ParallelStore, TokenStore
 from seq2seq.data.tokenizer import TextTokenizer, load_tokenizer, train_tokenizer
@@ -21,10 +26,19 @@ from seq2seq.errors import UserError
 
 log = logging.getLogger(__name__)
 
+_Raw = dict[str, list[list[Pair]]]
+"""Corpora as they were read, by key of `data`: train, extra, dev, test."""
+
 PARTS = ("train", "dev", "test")
 SIDES = ("source", "target")
-FORMAT = 1
+FORMAT = 2
 """Raised when the prepared files change, so that older ones are made again."""
+_FILES = (
+    *("prepared.json", "log.txt", "train.origins.npy", "train.origins.json"),
+    *(f"{part}.tsv" for part in PARTS),
+    *(f"{part}.{side}.{array}.npy" for part in PARTS for side in SIDES for array in ("ids", "offsets")),
+)
+"""All but the tokenizers, whose names depend on their kind."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,14 +47,26 @@ class Prepared:
 
     directory: Path
 
+    def damaged(self) -> list[str]:
+        """Names of its files that are missing or no longer what they were when it was made; reads all of them."""
+        missing = [name for name in _FILES if not (self.directory / name).is_file()]
+        return missing or damaged(self.directory) or ([] if self._is_of_this_place() else ["prepared.json"])
+
     def is_complete(self) -> bool:
-        """Whether it was made, and nothing of it was deleted."""
-        stores = (f"{part}.{side}.{array}.npy" for part in PARTS for side in SIDES for array in ("ids", "offsets"))
-        return all((self.directory / name).is_file() for name in ("log.txt", *(f"{p}.tsv" for p in PARTS), *stores))
+        """Whether it was made and is as it was then; reads all of its files."""
+        return not self.damaged()
+
+    def _is_of_this_place(self) -> bool:
+        """Whether it was made here by this version: not an older one, nor another one that was copied here."""
+        return (self.directory / "prepared.json").read_bytes() == _identity(self.directory.name).encode()
 
     def store(self, part: str) -> ParallelStore:
         """Ids of `train`, `dev` or `test`."""
         return ParallelStore.open(self.directory, part)
+
+    def origins(self) -> Origins:
+        """Where the pairs of `train` came from."""
+        return Origins.open(self.directory, "train")
 
     def pairs(self, part: str) -> list[Pair]:
         """Text of `train`, `dev` or `test`, as it was tokenized."""
@@ -58,8 +84,10 @@ class Prepared:
 def prepare(config: Config, directory: Path = Path("data")) -> Prepared:
     """Prepare the corpora of `config` below `directory`, or find them there from an earlier time.
 
+    What is found there and is not as it was made is made again, with a warning.
+
     Raises:
-        UserError: a corpus is missing, damaged, or empty after cleaning.
+        UserError: a corpus is missing, damaged, or empty after cleaning, or nothing can be written there.
     """
     data = config.data
     specs: dict[str, list[CorpusSpec]] = {
@@ -68,26 +96,29 @@ def prepare(config: Config, directory: Path = Path("data")) -> Prepared:
         "dev": [data.dev] if data.dev else [],
         "test": [data.test] if data.test else [],
     }
-    raw = {key: _read(config, key, given, directory) for key, given in specs.items()}
-    place = directory / "prepared" / _digest(config, raw)
-    if not Prepared(place).is_complete():
-        shutil.rmtree(place, ignore_errors=True)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
-        try:
+    raw = {key: [_read(config, key, spec, directory) for spec in given] for key, given in specs.items()}
+    digest = _digest(config, raw)
+    place = directory / "prepared" / digest
+    prepared = Prepared(place)
+    faults = prepared.damaged()
+    if faults:
+        if os.path.lexists(place):
+            names = ", ".join(faults[:3]) + (f" and {len(faults) - 3} more" if len(faults) > 3 else "")
+            log.warning(f"warning: {place}: {names} missing or damaged; the corpus is prepared again")
+            discard(place)
+        remove_leftovers(place.parent)
+        with atomic_folder(place) as temporary:
             _write(temporary, config, raw)
-            temporary.chmod(0o755)
-            try:
-                temporary.rename(place)
-            except OSError:
-                # Another process finished the same work first.
-                if not place.is_dir():
-                    raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            write_text(temporary / "prepared.json", _identity(digest))
+            write_checksums(temporary)
     for line in (place / "log.txt").read_text(encoding="utf-8").splitlines():
         log.info(line)
-    return Prepared(place)
+    return prepared
+
+
+def _identity(digest: str) -> str:
+    """Content of prepared.json."""
+    return json.dumps({"format": FORMAT, "digest": digest}) + "\n"
 
 
 def encode(pairs: Sequence[Pair], source: TextTokenizer, target: TextTokenizer) -> ParallelStore:
@@ -98,30 +129,38 @@ def encode(pairs: Sequence[Pair], source: TextTokenizer, target: TextTokenizer) 
     )
 
 
-def _read(config: Config, key: str, specs: Iterable[CorpusSpec], directory: Path) -> list[Pair]:
-    read: list[Pair] = []
-    for spec in specs:
-        pairs = list(read_pairs(spec, config.data.source_language, config.data.target_language, directory))
-        if not any(pair.source.strip() and pair.target.strip() for pair in pairs):
-            raise UserError(f"data.{key}: {spec} holds no sentence pair; give a file with source<TAB>target lines")
-        read += pairs
-    return read
+def _read(config: Config, key: str, spec: CorpusSpec, directory: Path) -> list[Pair]:
+    pairs = list(read_pairs(spec, config.data.source_language, config.data.target_language, directory))
+    if not any(pair.source.strip() and pair.target.strip() for pair in pairs):
+        raise _no_pair(key, spec)
+    return pairs
 
 
-def _digest(config: Config, raw: dict[str, list[Pair]]) -> str:
+def _no_pair(key: str, spec: CorpusSpec) -> UserError:
+    lines = "two files of as many lines" if isinstance(spec, FilePair) else "a file with source<TAB>target lines"
+    purpose, choice = "", ""
+    if key in ("dev", "test"):
+        purpose, choice = " to measure on", f", or leave data.{key} out, and it is split off from data.train"
+    return UserError(f"data.{key}: {label(spec).name} holds no sentence pair{purpose}; give {lines}{choice}")
+
+
+def _digest(config: Config, raw: _Raw) -> str:
     settings = config.model_dump(include={"data": True, "tokenizer": True, "seed": True})
     for side in settings["tokenizer"].values():
         del side["sampling_alpha"]  # decided anew at each epoch, not at preparation
     digest = hashlib.sha256(json.dumps([FORMAT, settings], sort_keys=True).encode())
-    for part, pairs in raw.items():
-        for pair in pairs:
-            digest.update(f"{part}\t{pair.source}\t{pair.target}\n".encode())
+    for key, corpora in raw.items():
+        for number, pairs in enumerate(corpora):
+            for pair in pairs:
+                # With the lengths, so that no tab or line end in a sentence makes two corpora look alike.
+                digest.update(f"{key}\t{number}\t{len(pair.source)}\t{len(pair.target)}\t".encode())
+                digest.update("".join(pair).encode())
     return digest.hexdigest()[:16]
 
 
-def _write(place: Path, config: Config, raw: dict[str, list[Pair]]) -> None:
+def _write(place: Path, config: Config, raw: _Raw) -> None:
     messages: list[str] = []
-    parts = _parts(config, raw, messages)
+    parts, origins = _parts(config, raw, messages)
     tokenizers = {
         side: train_tokenizer((getattr(pair, side) for pair in parts["train"]), settings, language, side)
         for side, settings, language in (
@@ -131,10 +170,9 @@ def _write(place: Path, config: Config, raw: dict[str, list[Pair]]) -> None:
     }
     for side, tokenizer in tokenizers.items():
         tokenizer.save(place, side)
+    origins.write(place, "train")
     for part, pairs in parts.items():
-        # Without cleaning.normalize a sentence may hold a tab, which would end its column.
-        lines = ("\t".join(side.replace("\t", " ") for side in pair) + "\n" for pair in pairs)
-        write_text(place / f"{part}.tsv", "".join(lines))
+        write_text(place / f"{part}.tsv", "".join(f"{source}\t{target}\n" for source, target in pairs))
         encode(pairs, tokenizers["source"], tokenizers["target"]).write(place, part)
     sizes = ", ".join(f"{len(pairs):,} {part}" for part, pairs in parts.items())
     vocabularies = f"{tokenizers['source'].size:,} source and {tokenizers['target'].size:,} target entries"
@@ -142,28 +180,35 @@ def _write(place: Path, config: Config, raw: dict[str, list[Pair]]) -> None:
     write_text(place / "log.txt", "".join(f"{message}\n" for message in messages))
 
 
-def _parts(config: Config, raw: dict[str, list[Pair]], messages: list[str]) -> dict[str, list[Pair]]:
+def _parts(config: Config, raw: _Raw, messages: list[str]) -> tuple[dict[str, list[Pair]], Origins]:
+    """The pairs of each part, and where those of train came from."""
     data = config.data
     for spec in (data.train, *data.extra, data.dev, data.test):
-        origin = provenance(spec) if spec is not None else None
-        if origin and origin not in messages:
-            messages.append(origin)
-    train, report = clean(raw["train"], data.cleaning)
+        licence = provenance(spec) if spec is not None else None
+        if licence and licence not in messages:
+            messages.append(licence)
+    held_out: dict[str, list[Pair]] = {}
+    for part, spec in (("dev", data.dev), ("test", data.test)):
+        if spec is not None:
+            held_out[part] = normalized(raw[part][0], data.cleaning.normalize)
+            if not held_out[part]:
+                raise _no_pair(part, spec)
+    train, positions, report = clean(raw["train"][0], data.cleaning)
     messages.append(f"cleaning: {report}")
     if not train:
-        raise UserError(f"data.train: cleaning leaves nothing of {data.train}: {report}")
-    held_out = {part: normalized(raw[part], data.cleaning.normalize) for part in ("dev", "test")}
+        raise UserError(f"data.train: cleaning leaves nothing of {label(data.train).name}, see data.cleaning: {report}")
+    rows = np.asarray(positions)
     default = min(1000, max(100, len(train) // 20))
     dev_size = 0 if raw["dev"] else data.dev_size or default
     test_size = 0 if raw["test"] else data.test_size or data.dev_size or default
     if dev_size or test_size:
         parts = split(train, dev_size, test_size, config.seed)
-        train = parts.train
-        held_out["dev"] = held_out["dev"] or parts.dev
-        held_out["test"] = held_out["test"] or parts.test
+        held_out = {
+            "dev": held_out.get("dev") or [train[row] for row in parts.dev],
+            "test": held_out.get("test") or [train[row] for row in parts.test],
+        }
+        train, rows = [train[row] for row in parts.train], rows[parts.train]
     for part, pairs in held_out.items():
-        if not pairs:
-            raise UserError(f"data.{part}: {getattr(data, part)} holds no sentence pair to measure on")
         shared = overlap(train, pairs)
         if shared:
             messages.append(
@@ -171,14 +216,17 @@ def _parts(config: Config, raw: dict[str, list[Pair]], messages: list[str]) -> d
                 f"figures measured on them flatter the model"
             )
     if raw["extra"]:
-        extra, report = clean(raw["extra"], data.cleaning)
-        extra = apart(extra, [*held_out["dev"], *held_out["test"]])
-        messages.append(f"extra: {report}, {len(extra):,} of them apart from dev and test")
-        train += extra
-    return {"train": train, **held_out}
+        extra, positions, report = clean(chain.from_iterable(raw["extra"]), data.cleaning)
+        free = apart(extra, [*held_out["dev"], *held_out["test"]])
+        messages.append(f"extra: {report}, {len(free):,} of them apart from dev and test")
+        train += [extra[row] for row in free]
+        rows = np.concatenate([rows, len(raw["train"][0]) + np.asarray(positions)[free]])
+    sizes = zip(map(label, (data.train, *data.extra)), map(len, (*raw["train"], *raw["extra"])), strict=True)
+    return {"train": train, **held_out}, Origins.of(list(sizes)).take(rows)
 
 
 def normalized(pairs: Iterable[Pair], mend: bool) -> list[Pair]:
     """Held-out pairs as they are measured on: mended if asked for, without empty sides, nothing else dropped."""
-    mended = (Pair(normalize(source), normalize(target)) if mend else Pair(source, target) for source, target in pairs)
-    return [pair for pair in mended if pair.source.strip() and pair.target.strip()]
+    change = normalize if mend else one_line
+    changed = (Pair(change(source), change(target)) for source, target in pairs)
+    return [pair for pair in changed if pair.source.strip() and pair.target.strip()]

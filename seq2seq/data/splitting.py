@@ -16,11 +16,11 @@ _LARGE_PAIRS = 10
 
 
 class Split(NamedTuple):
-    """Three parts; train in the order of the corpus, dev and test in random order, so that a prefix is a sample."""
+    """Rows of three parts; train in the order of the corpus, dev and test in random order: a prefix is a sample."""
 
-    train: list[Pair]
-    dev: list[Pair]
-    test: list[Pair]
+    train: list[int]
+    dev: list[int]
+    test: list[int]
 
 
 def split(pairs: Sequence[Pair], dev_size: int, test_size: int, seed: int) -> Split:
@@ -48,11 +48,11 @@ def split(pairs: Sequence[Pair], dev_size: int, test_size: int, seed: int) -> Sp
     after_dev = _groups_for(dev_size, counts, after_test)
     if after_dev > usable:
         raise UserError(_too_small(len(pairs), len(groups), dev_size, test_size, counts))
-    held_out = {index for group in candidates[:after_dev] for index in group}
+    held_out = {row for group in candidates[:after_dev] for row in group}
     return Split(
-        train=[pair for index, pair in enumerate(pairs) if index not in held_out],
-        dev=[pair for offer in offers[after_test:after_dev] for pair in offer][:dev_size],
-        test=[pair for offer in offers[:after_test] for pair in offer][:test_size],
+        train=[row for row in range(len(pairs)) if row not in held_out],
+        dev=[row for offer in offers[after_test:after_dev] for row in offer][:dev_size],
+        test=[row for offer in offers[:after_test] for row in offer][:test_size],
     )
 
 
@@ -76,10 +76,10 @@ def overlap(train: Iterable[Pair], held_out: Iterable[Pair]) -> int:
     return len(held_out) - len(apart(held_out, train))
 
 
-def apart(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[Pair]:
-    """The pairs that share the `side_key` of neither their source nor their target with one of `others`."""
+def apart(pairs: Iterable[Pair], others: Iterable[Pair]) -> list[int]:
+    """Rows of the pairs that share the `side_key` of neither their source nor their target with one of `others`."""
     known = {key for pair in others for key in _keys(pair)}
-    return [pair for pair in pairs if not any(key in known for key in _keys(pair))]
+    return [row for row, pair in enumerate(pairs) if not any(key in known for key in _keys(pair))]
 
 
 def _keys(pair: Pair) -> list[tuple[int, str]]:
@@ -108,10 +108,10 @@ def _groups(pairs: Sequence[Pair]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _distinct_sources(pairs: Sequence[Pair], group: list[int]) -> list[Pair]:
-    distinct: dict[str, Pair] = {}
+def _distinct_sources(pairs: Sequence[Pair], group: list[int]) -> list[int]:
+    distinct: dict[str, int] = {}
     for index in group:
-        distinct.setdefault(side_key(pairs[index].source), pairs[index])
+        distinct.setdefault(side_key(pairs[index].source), index)
     return list(distinct.values())
 
 

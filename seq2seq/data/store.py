@@ -8,6 +8,21 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from seq2seq.data.files import atomic_write
+
+
+def write_array(path: Path, array: NDArray[np.generic]) -> None:
+    """Write an array as .npy, atomically.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    array = np.ascontiguousarray(array)
+    with atomic_write(path) as file:
+        # Not np.save, which writes past the file object, so that a full disk would not be blamed on the file.
+        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+        file.write(array.data)
+
 
 class TokenStore:
     """Sentences as ids.
@@ -41,8 +56,8 @@ class TokenStore:
 
     def write(self, directory: Path, name: str) -> None:
         """Write the store so that `open` finds it."""
-        np.save(directory / f"{name}.offsets.npy", self.offsets)
-        np.save(directory / f"{name}.ids.npy", self.ids)
+        write_array(directory / f"{name}.offsets.npy", self.offsets)
+        write_array(directory / f"{name}.ids.npy", self.ids)
 
     @classmethod
     def open(cls, directory: Path, name: str) -> Self:

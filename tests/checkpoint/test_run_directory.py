@@ -25,6 +25,11 @@ def test_a_run_holds_all_it_needs_and_translates_from_anywhere(run: RunDirectory
     assert Translator.load(run.path).translate(["123", "4567"]) == here
 
 
+def without_checkpoints(run: RunDirectory) -> None:
+    for name in ("last", "previous"):
+        (run.path / f"{name}.safetensors").unlink()
+
+
 class Bomb:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return (exec, ("raise SystemExit('unpickled')",))
@@ -32,6 +37,7 @@ class Bomb:
 
 @pytest.mark.parametrize("name", ["best.safetensors", "tokenizer.source.json", "run.json", "config.yaml"])
 def test_nothing_is_ever_unpickled(run: RunDirectory, name: str) -> None:
+    without_checkpoints(run)
     (run.path / name).write_bytes(pickle.dumps(Bomb()))
     assert name in refusal(run)
 
@@ -59,8 +65,7 @@ def test_where_the_best_weights_are_damaged_the_last_checkpoint_translates_with_
 
 
 def test_without_a_checkpoint_damaged_weights_are_refused_by_name(run: RunDirectory) -> None:
-    for name in ("last", "previous"):
-        (run.path / f"{name}.safetensors").unlink()
+    without_checkpoints(run)
     spoil(run.path / "best.safetensors")
     assert "best.safetensors: damaged" in refusal(run)
 
@@ -122,7 +127,7 @@ def test_weights_of_another_shape_are_refused(run: RunDirectory) -> None:
 
 
 def test_a_run_of_an_unknown_format_is_refused(run: RunDirectory) -> None:
-    for number in (0, FORMAT + 1, "3", None, True):
+    for number in (0, FORMAT + 1, "3", None, 2.5):
         run.write_json("run.json", {"format": number})
         assert f"run format {number!r}, but this version reads 1 to {FORMAT}" in refusal(run)
 
@@ -134,7 +139,7 @@ def test_a_huge_model_of_a_lying_configuration_takes_no_memory(run: RunDirectory
     assert "does not fit the model that config.yaml describes" in refusal(run)
 
 
-@pytest.mark.parametrize("name", ["../../elsewhere", "..", "/etc", "", 7, None, ["a"]])
+@pytest.mark.parametrize("name", ["../../elsewhere", "..", "/etc", "", 7, ["a"]])
 def test_the_corpus_of_a_run_is_looked_for_only_where_corpora_are(
     run: RunDirectory, name: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from seq2seq.config.comparison import Comparison, flat, load_comparison
 from seq2seq.config.loading import load_config
+from seq2seq.config.yaml_text import parse_yaml
 from seq2seq.errors import UserError
 
 BASE = "training: {max_steps: 20}\nencoder: {hidden_size: 32}\n"
@@ -46,6 +47,21 @@ def test_the_training_is_given_the_very_configuration_that_was_checked(variant: 
     assert comparison.config(variant, 3, given) == load_config(comparison.base, overrides)
 
 
+def test_a_variant_outdoes_what_is_given_for_all(tmp_path: Path) -> None:
+    comparison = load_comparison(write(tmp_path, GOOD))
+    given = ["decoder.layers=5", "tokenizer.source.vocabulary_size=500", "encoder={layers: 3}", "encoder.cell=lstm"]
+    overrides = comparison.overrides("dot", 3, given)
+    assert comparison.config("dot", 3, given) == load_config(comparison.base, overrides)
+    assert [each for each in overrides if each.startswith(("decoder", "encoder"))] == [*given[2:], "decoder.layers=2"]
+
+
+def test_a_value_reaches_the_training_as_it_is_written(tmp_path: Path) -> None:
+    text = 'base: ../base.yaml\nvariants: {a: {training.learning_rate: 1e-5, encoder.x: "é\\n\\x85\\u2028😀 \\"no\\""}}'
+    comparison = load_comparison(write(tmp_path, text))
+    value = parse_yaml(comparison.overrides("a", 1)[-1].partition("=")[2], "")[0]
+    assert value == comparison.variants["a"]["encoder.x"] == 'é\n\x85\u2028😀 "no"'
+
+
 def test_a_section_of_a_variant_takes_the_place_of_the_base_s_and_stays_as_written(tmp_path: Path) -> None:
     text = "base: ../base.yaml\nvariants: {a: {encoder: {layers: 2}, encoder.cell: lstm}}"
     comparison = load_comparison(write(tmp_path, text))
@@ -77,30 +93,37 @@ def test_only_keeps_the_order_of_the_file(tmp_path: Path) -> None:
 FAULTS = [
     ("variants: {a: {}}", "x.yaml: base is missing"),
     ("base: b", "x.yaml: variants is missing"),
-    ("base: b\nvariants: {}", "line 2: variants: give one variant or more, each a name with the keys it changes"),
-    ("base: b\nvariants:", "line 2: variants is None: give one variant or more"),
-    ("base: b\nvariants: dot", "line 2: variants is 'dot': give one variant or more"),
-    ("base: b\nvariants:\n  a: dot", "line 3: variants.a is 'dot': give the keys that this variant changes"),
-    ("base: b\nvariants:\n  1: {}", "line 3: variants.1: a variant's name is text; put it in quotes"),
-    ("base: b\nvariants:\n  b: {1: 2}", "line 3: variants.b.1 is 2: a key is text, such as attention.kind"),
+    ("base: b\nvariants: {}", "line 2: variants is {}: give one variant or more, each a name with the keys it changes"),
+    ("base: b\nvariants:", "line 2: variants is null: give one variant or more"),
+    ("base: b\nvariants: dot", "line 2: variants is dot: give one variant or more"),
+    ("base: b\nvariants:\n  a: dot", "line 3: variants.a is dot: give the keys that this variant changes"),
+    ("base: b\nvariants:\n  1: {}", "line 3: not valid YAML: a key is text: put 1 in quotes"),
+    ("base: b\nvariants:\n  b: {1: 2}", "line 3: not valid YAML: a key is text: put 1 in quotes"),
     ("base: b\nvariants:\n  b: {a..b: 2}", "line 3: variants.b.a..b is 2: write the key as section.key"),
-    ("base: ''\nvariants: {a: {}}", "line 1: base is '': name a configuration file"),
-    ("base:\nvariants: {a: {}}", "line 1: base is None: name a configuration file"),
+    (
+        f"base: b\nvariants: {{a: {{attention.kind{'.x' * 400}: 1}}}}",
+        f"line 2: variants.a.attention.kind{'.x' * 36}... is 1: write the key as section.key, such as attention.kind",
+    ),
+    ("base: ''\nvariants: {a: {}}", 'line 1: base is "": name a configuration file'),
+    ("base:\nvariants: {a: {}}", "line 1: base is null: name a configuration file"),
     ("base: nothere\nvariants: {a: {}}", f"line 1: base: {{folder}}{os.sep}nothere: no such config file"),
     ("base: .\nvariants: {a: {}}", "line 1: base: {folder}: is a folder, not a config file"),
-    ("base: b\nvariants: {a: {}}\nsentence: ''", "line 3: sentence is '': write a sentence"),
-    ("base: b\nvariants: {a: {}}\nsentence: ' \u3000'", "line 3: sentence is ' \\u3000': write a sentence"),
+    ("base: b\nvariants: {a: {}}\nsentence: ''", 'line 3: sentence is "": write a sentence'),
+    ("base: b\nvariants: {a: {}}\nsentence: ' \u3000'", 'line 3: sentence is " \\u3000": write a sentence'),
     ("base: b\nvariants: {a: {}}\nsentence: 5", "line 3: sentence is 5: write a sentence, in quotes"),
     ("base: b\nvariants: {a: {}}\nseed: 1", "line 3: unknown key seed; did you mean seeds?"),
-    ("base: b\nvariants:\n  a/b: {}", "line 3: variants.a/b: a variant's name is letters"),
+    ("base: b\nvariants:\n  a/b: {}", "line 3: variants.a/b is {}: a variant's name is letters"),
     ("base: b\nvariants: {a: {}, A: {}}", "two names differ in case alone"),
     ("base: b\nvariants:\n  a:\n    seed: 2", "line 4: variants.a.seed is 2: seed is the same for all variants"),
-    ("base: b\nvariants: {a: {data.train: x}}", "variants.a.data.train is 'x': data is the same for all variants"),
-    ("base: b\nvariants: {a: {data.extra: [x]}}", "variants.a.data.extra is ['x']: data is the same"),
+    ("base: b\nvariants: {a: {data.train: x}}", "variants.a.data.train is x: data is the same for all variants"),
+    ("base: b\nvariants: {a: {data.extra: [x]}}", "variants.a.data.extra is [x]: data is the same"),
     ("base: b\nvariants: {a: {training.max_steps: 2}}", "training.max_steps is the same for all variants"),
     ("base: b\nvariants: {a: {training: {}}}", "training.max_minutes is the same for all variants"),
-    ("base: b\nvariants: {a: {}}\nminutes: 0", "line 3: minutes is 0: input should be greater than 0"),
-    ("base: b\nvariants: {a: {}}\nseeds: [1, 1]", "line 3: seeds is [1, 1]: a seed stands twice"),
+    (
+        "base: b\nvariants: {a: {}}\nminutes: 0",
+        "line 3: minutes is 0: write a number above 0 and at most 525600, or null",
+    ),
+    ("base: b\nvariants: {a: {}}\nseeds: [1, 1]", "line 3: seeds is [1, 1]: a seed stands twice; leave one out"),
     ("base: b\nvariants: {a: {}}\nseeds: []", "line 3: seeds is []: give one seed or more"),
     ("base: b\nvariants: {a: {}}\nseeds: 1", "line 3: seeds is 1: give one seed or more, such as [1, 2, 3]"),
     ("- a", "x.yaml: holds a list, not keys with values"),
@@ -121,11 +144,14 @@ def test_a_fault_is_one_line_that_names_file_and_key(text: str, message: str, tm
     ("variant", "message"),
     [
         ("{attention.kindd: none}", "3: variants.a.attention.kindd: unknown key attention.kindd; did you mean kind?"),
-        ("{attention.kind: nonee}", "3: variants.a.attention.kind: attention.kind is 'nonee': input should be 'none'"),
-        ("{attention: {kind: nonee}}", "3: variants.a.attention.kind: attention.kind is 'nonee'"),
-        ("\n    attention:\n      kind: nonee", "5: variants.a.attention.kind: attention.kind is 'nonee'"),
-        ("{attention.kind.x: 1}", "3: variants.a: attention.kind is {'x': 1}: input should be 'none'"),
-        ("{attention.kind: dot}", "3: variants.a: attention.kind: dot needs queries and keys of one size"),
+        ("{attention.kind: nonee}", "3: variants.a.attention.kind: attention.kind is nonee: write none, concat"),
+        ("{attention: {kind: nonee}}", "3: variants.a.attention.kind: attention.kind is nonee"),
+        ("\n    attention:\n      kind: nonee", "5: variants.a.attention.kind: attention.kind is nonee"),
+        ("{attention.kind.x: 1}", "3: variants.a.attention.kind.x: attention.kind is {x: 1}: write none, concat"),
+        (
+            "{attention.kind: dot}",
+            "3: variants.a.attention.kind: attention.kind: dot needs queries and keys of one size",
+        ),
     ],
 )
 def test_a_key_or_value_the_base_does_not_take_names_file_line_and_variant(

@@ -1,13 +1,23 @@
-"""A web server on this machine that behaves well or badly, as a test asks."""
+"""A small configuration; a web server on this machine that behaves well or badly, as a test asks."""
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+
+from seq2seq.config import Config, parse_config
+
+
+@pytest.fixture(scope="session")
+def config() -> Callable[..., Config]:
+    """Makes a configuration of small tokenizers of characters and the given KEY=VALUE settings."""
+    characters = "{kind: characters, vocabulary_size: 60}"
+    common = [f"tokenizer.source={characters}", f"tokenizer.target={characters}", "data.source_language=en"]
+    return lambda *sets: parse_config("", [*common, *sets])
 
 
 @dataclass
@@ -27,6 +37,12 @@ class Page:
     """For each request in turn: nothing more comes after this many bytes."""
     pause: float = 0.0
     """Seconds before each eighth of the body."""
+    hang_up: int = 0
+    """Requests that get no answer at all, before those that get one."""
+    chunked: bool = False
+    """Whether the body comes in chunks, without its length."""
+    announced: int | None = None
+    """Size of the whole that an answer to Range announces; None: the true one."""
 
 
 class Site:
@@ -45,15 +61,24 @@ def _handler(site: Site) -> type[BaseHTTPRequestHandler]:
             site.requests.append((self.path, self.headers))
             page = site.pages.get(self.path, Page(b"not here", status=404, ranges=False))
             body, status = page.body, page.status
+            if page.hang_up:
+                page.hang_up -= 1
+                return
             start = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
             if start and page.ranges and (page.careless or self.headers.get("If-Range") == page.etag):
                 status, body = 206, page.body[int(start[1]) :]
             self.send_response(status if body else 416)
             if start and status == 206 and body:
-                self.send_header("Content-Range", f"bytes {start[1]}-{len(page.body) - 1}/{len(page.body)}")
+                self.send_header(
+                    "Content-Range", f"bytes {start[1]}-{len(page.body) - 1}/{page.announced or len(page.body)}"
+                )
             if page.etag:
                 self.send_header("ETag", page.etag)
-            self.send_header("Content-Length", str(len(body)))
+            if page.chunked:
+                self.send_header("Transfer-Encoding", "chunked")
+                body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+            else:
+                self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             if page.break_after:
                 self.wfile.write(body[: page.break_after.pop(0)])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,6 +74,27 @@ def test_an_epoch_can_be_taken_up_anywhere(store: ParallelStore) -> None:
     batches = Batches(store, 200, seed=3)
     whole = [batch.source.tolist() for batch in batches.epoch(2)]
     assert [batch.source.tolist() for batch in batches.epoch(2, start=5)] == whole[5:]
+
+
+def test_the_rows_handed_out_are_those_of_each_batch(store: ParallelStore) -> None:
+    batches = Batches(store, 200, seed=3)
+    made = [batches.batch(2, rows).source.tolist() for rows in batches.rows(2, 5)]
+    assert made == [batch.source.tolist() for batch in batches.epoch(2, start=5)]
+    rows = next(batches.rows(2))
+    first = batches.batch(2, rows)
+    assert [[*store.source[row].tolist(), EOS] for row in rows] == [
+        [token for token in line if token != PAD] for line in first.source.tolist()
+    ]
+
+
+def test_a_batch_goes_to_a_device_as_a_whole() -> None:
+    batch = make_batch([[5, 6]], [[8]]).to(torch.device("meta"))
+    assert [tensor.device.type for tensor in batch] == ["meta"] * 3
+    assert [tuple(tensor.shape) for tensor in batch] == [(1, 3), (1, 2), (1, 2)]
+
+
+def test_nothing_is_cut_into_no_groups() -> None:
+    assert group(np.zeros(0, dtype=np.int64), np.arange(0), 16) == []
 
 
 def test_like_lengths_stand_together(store: ParallelStore) -> None:

@@ -1,13 +1,14 @@
 """Normalisation and the filters."""
 
 import unicodedata
+from array import array
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2seq.config.schema import Cleaning
-from seq2seq.data.cleaning import CleaningReport, clean, normalize
+from seq2seq.data.cleaning import CleaningReport, clean, normalize, one_line
 from seq2seq.data.corpus import Pair
 
 OFF = Cleaning(normalize=False, drop_empty=False, max_characters=None, max_ratio=None, drop_duplicates=False)
@@ -79,30 +80,30 @@ def test_normalising_keeps_what_is_canonically_the_same(text: str) -> None:
 
 def test_a_rule_that_is_off_drops_nothing_and_changes_nothing() -> None:
     pairs = [Pair("", "x"), Pair("a\u200b", "b" * 9999), Pair("a", "b"), Pair("a", "b")]
-    assert clean(pairs, OFF) == (pairs, CleaningReport(read=4, kept=4))
+    assert clean(pairs, OFF) == (pairs, array("q", range(4)), CleaningReport(read=4, kept=4))
 
 
 def test_normalising_counts_the_pairs_it_mended() -> None:
-    kept, report = clean([Pair("a\u200b", "b"), Pair("a", "b")], with_switch(normalize=True))
+    kept, _, report = clean([Pair("a\u200b", "b"), Pair("a", "b")], with_switch(normalize=True))
     assert kept == [("a", "b"), ("a", "b")]
     assert report == CleaningReport(read=2, normalized=1, kept=2)
 
 
 def test_a_side_that_is_empty_once_normalised_is_dropped() -> None:
     pairs = [Pair("\ufeff ", "x"), Pair("x", ""), Pair("", ""), Pair("a", "b")]
-    kept, report = clean(pairs, with_switch(normalize=True, drop_empty=True))
+    kept, _, report = clean(pairs, with_switch(normalize=True, drop_empty=True))
     assert (kept, report.empty) == ([("a", "b")], 3)
 
 
 def test_the_limit_of_characters_is_the_last_length_that_stays() -> None:
     pairs = [Pair("a" * 10, "b"), Pair("a" * 11, "b"), Pair("a", "b" * 11)]
-    kept, report = clean(pairs, with_switch(max_characters=10))
+    kept, _, report = clean(pairs, with_switch(max_characters=10))
     assert (kept, report.too_long) == (pairs[:1], 2)
 
 
 def test_only_whole_pairs_count_as_duplicates_and_the_first_stays() -> None:
     pairs = [Pair("a", "b"), Pair("a", "c"), Pair("d", "b"), Pair("a", "b")]
-    kept, report = clean(pairs, with_switch(drop_duplicates=True))
+    kept, _, report = clean(pairs, with_switch(drop_duplicates=True))
     assert (kept, report.duplicates) == (pairs[:3], 1)
 
 
@@ -117,8 +118,28 @@ def test_wild_ratios_go_both_ways_and_very_short_pairs_stay(turned: bool) -> Non
     ]
     wild = [Pair("字" * 60, "Hi."), Pair("好。", "x" * 120)]
     corpus = [Pair(*pair[::-1]) if turned else pair for pair in usual + short + wild]
-    kept, report = clean(corpus, with_switch(max_ratio=5.0))
-    assert (kept, report.wild_ratio) == (corpus[:-2], 2)
+    kept, rows, report = clean([*corpus[-2:-1], *corpus], with_switch(max_ratio=5.0))
+    assert (kept, report.wild_ratio) == (corpus[:-2], 3)
+    assert list(rows) == list(range(1, len(corpus) - 1))
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ("a\tb\r", "a b "),
+        ("\r\n", "  "),
+        ("\ufeff\ufeffa\ufeff", "a\ufeff"),
+        ("a\u2028b\u0085\x0bc", "a\u2028b\u0085\x0bc"),
+    ],
+)
+def test_text_that_is_not_normalised_is_still_put_into_one_column_of_one_line(raw: str, expected: str) -> None:
+    assert one_line(raw) == expected
+    assert clean([Pair(raw, "x"), Pair("x", raw)], OFF).pairs == [Pair(expected, "x"), Pair("x", expected)]
+
+
+def test_a_side_of_nothing_but_line_ends_is_empty() -> None:
+    kept, rows, report = clean([Pair("\r", "x"), Pair("\ufeff", "x"), Pair("a", "b")], with_switch(drop_empty=True))
+    assert (kept, list(rows), report.empty, report.normalized) == ([("a", "b")], [2], 2, 0)
 
 
 def test_empty_sides_that_may_stay_are_not_wild() -> None:
@@ -127,12 +148,14 @@ def test_empty_sides_that_may_stay_are_not_wild() -> None:
 
 
 def test_nothing_in_gives_nothing_out() -> None:
-    assert clean([], Cleaning()) == ([], CleaningReport())
+    assert clean([], Cleaning()) == ([], array("q"), CleaningReport())
 
 
 @given(st.lists(st.tuples(st.text("ab \u200b", max_size=3), st.text("ab", max_size=20)).map(lambda t: Pair(*t))))
 def test_every_pair_is_either_kept_or_counted_once(pairs: list[Pair]) -> None:
-    kept, report = clean(pairs, Cleaning(max_characters=15, max_ratio=1.5))
+    kept, rows, report = clean(pairs, Cleaning(max_characters=15, max_ratio=1.5))
+    assert [Pair(normalize(pairs[row].source), normalize(pairs[row].target)) for row in rows] == kept
+    assert list(rows) == sorted(set(rows))
     dropped = report.empty + report.too_long + report.duplicates + report.wild_ratio
     assert (report.read, report.kept) == (len(pairs), len(kept))
     assert dropped + report.kept == report.read

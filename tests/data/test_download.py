@@ -1,6 +1,8 @@
 """Downloads from a server that is slow, breaks off, changes its mind or has nothing."""
 
 import random
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,81 @@ def test_a_stalled_transfer_times_out_and_goes_on(site, page, tmp_path: Path) ->
     site.pages["/file"] = page(BODY, stall_after=[0])
     with pytest.raises(UserError, match=r"^.*no sign of life for 0\.3 s \(attempt 1 of 1\).*$"):
         fetch(site, tmp_path / "other", timeout=0.3, attempts=1)
+
+
+def test_a_server_that_hangs_up_is_asked_again(site, page, tmp_path: Path) -> None:
+    site.pages["/file"] = page(BODY, hang_up=2)
+    fetch(site, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == BODY
+    site.pages["/file"] = page(BODY, hang_up=1)
+    with pytest.raises(UserError, match=r"^http.*/file: Remote end closed connection .*\(attempt 1 of 1\).*$"):
+        fetch(site, tmp_path / "other", attempts=1)
+
+
+def test_a_body_in_chunks_arrives_whole_or_is_fetched_again(site, page, tmp_path: Path) -> None:
+    site.pages["/file"] = page(BODY, chunked=True, break_after=[100_000], ranges=False)
+    with pytest.raises(UserError, match=r"^.*: the transfer broke off \(attempt 1 of 1\).*$"):
+        fetch(site, tmp_path / "file", attempts=1)
+    fetch(site, tmp_path / "file", attempts=1)
+    assert (tmp_path / "file").read_bytes() == BODY
+
+
+def test_more_than_was_announced_is_thrown_away(site, page, tmp_path: Path) -> None:
+    site.pages["/file"] = page(BODY, break_after=[100_000], announced=200_000)
+    fetch(site, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == BODY
+    assert ranges(site) == [None, "bytes=100000-", None]
+
+
+@pytest.mark.parametrize("validator", [b"", b'"one"\r\nX: y', b"\xff\xfe", '"é"'.encode()])
+def test_a_damaged_validator_is_not_sent(site, page, tmp_path: Path, validator: bytes) -> None:
+    site.pages["/file"] = page(BODY)
+    (tmp_path / "file.part").write_bytes(b"other")
+    (tmp_path / "file.part.validator").write_bytes(validator)
+    fetch(site, tmp_path / "file", attempts=1)
+    assert (tmp_path / "file").read_bytes() == BODY
+    assert ranges(site) == [None]
+
+
+def test_two_downloads_of_one_file_at_once_both_end_well(site, page, tmp_path: Path) -> None:
+    site.pages["/file"] = page(BODY, pause=0.02)
+    (tmp_path / "file.part").write_bytes(BODY[:5000])
+    (tmp_path / "file.part.validator").write_text('"one"')
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: fetch(site, tmp_path / "file", attempts=1), range(3)))
+    assert (tmp_path / "file").read_bytes() == BODY
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert sorted(map(str, ranges(site))) == ["None", "None", "bytes=5000-"]
+
+
+def test_a_download_that_is_interrupted_keeps_what_has_arrived(site, page, tmp_path: Path, monkeypatch) -> None:
+    site.pages["/file"] = page(BODY, break_after=[100_000])
+
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(site, tmp_path / "file")
+    assert (tmp_path / "file.part").read_bytes() == BODY[:100_000]
+    fetch(site, tmp_path / "file")
+    assert ranges(site) == [None, "bytes=100000-"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_a_full_disk_is_one_line_and_leaves_nothing(site, page, tmp_path: Path) -> None:
+    import resource
+
+    site.pages["/file"] = page(BODY)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        with pytest.raises(UserError, match=r"^.*file: cannot be written: File too large$"):
+            fetch(site, tmp_path / "file")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
+    assert len(site.requests) == 1
 
 
 def test_404_is_final_and_503_is_tried_again(site, page, tmp_path: Path) -> None:

@@ -5,16 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq.config import Config, parse_config
+from seq2seq.config import parse_config
 from seq2seq.data.corpus import Pair
-from seq2seq.data.prepare import prepare
+from seq2seq.data.prepare import Prepared, prepare
 from seq2seq.data.splitting import overlap
 from seq2seq.errors import UserError
-
-
-def config(*sets: str) -> Config:
-    common = ["tokenizer.source={kind: characters, vocabulary_size: 60}", "data.source_language=en"]
-    return parse_config("", [*common, "tokenizer.target={kind: characters, vocabulary_size: 60}", *sets])
 
 
 @pytest.fixture
@@ -24,7 +19,7 @@ def tsv(tmp_path: Path) -> Path:
     return tmp_path / "a.tsv"
 
 
-def test_text_and_ids_of_each_part_agree(tsv: Path, tmp_path: Path) -> None:
+def test_text_and_ids_of_each_part_agree(config, tsv: Path, tmp_path: Path) -> None:
     prepared = prepare(config(f"data.train={tsv}", "data.dev_size=20", "data.test_size=30"), tmp_path)
     for part, size in (("train", 350), ("dev", 20), ("test", 30)):
         pairs, store = prepared.pairs(part), prepared.store(part)
@@ -35,7 +30,7 @@ def test_text_and_ids_of_each_part_agree(tsv: Path, tmp_path: Path) -> None:
     assert overlap(prepared.pairs("train"), [*prepared.pairs("dev"), *prepared.pairs("test")]) == 0
 
 
-def test_it_is_done_once_and_again_only_when_text_or_settings_change(tsv: Path, tmp_path: Path) -> None:
+def test_it_is_done_once_and_again_only_when_text_or_settings_change(config, tsv: Path, tmp_path: Path) -> None:
     first = prepare(config(f"data.train={tsv}"), tmp_path)
     made = (first.directory / "train.tsv").stat().st_mtime_ns
     again = prepare(config(f"data.train={tsv}", "training.max_minutes=3", "encoder.layers=2"), tmp_path)
@@ -47,13 +42,13 @@ def test_it_is_done_once_and_again_only_when_text_or_settings_change(tsv: Path, 
     assert len(directories | {first.directory}) == 5
 
 
-def test_a_preparation_that_fails_leaves_nothing_behind(tsv: Path, tmp_path: Path) -> None:
+def test_a_preparation_that_fails_leaves_nothing_behind(config, tsv: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"data\.dev_size"):
         prepare(config(f"data.train={tsv}", "data.dev_size=5000"), tmp_path)
     assert list((tmp_path / "prepared").iterdir()) == []
 
 
-def test_given_dev_and_test_are_normalised_but_nothing_of_them_is_dropped(tsv: Path, tmp_path: Path) -> None:
+def test_given_dev_and_test_are_normalised_but_nothing_of_them_is_dropped(config, tsv: Path, tmp_path: Path) -> None:
     held_out = tmp_path / "held.tsv"
     held_out.write_text("x\u200by\tz\n" * 2 + "long\t" + "l" * 900 + "\n", encoding="utf-8")
     prepared = prepare(config(f"data.train={tsv}", f"data.dev={held_out}", f"data.test={held_out}"), tmp_path)
@@ -61,7 +56,9 @@ def test_given_dev_and_test_are_normalised_but_nothing_of_them_is_dropped(tsv: P
     assert len(prepared.pairs("train")) == 400, "only the repeated pair and the empty one are gone"
 
 
-def test_held_out_text_that_leaks_is_warned_of(tsv: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_held_out_text_that_leaks_is_warned_of(
+    config, tsv: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     held_out = tmp_path / "held.tsv"
     held_out.write_text("1001\tnew\nnew\t7014\nfresh\tfresh\n", encoding="utf-8")
     with caplog.at_level(logging.INFO):
@@ -69,7 +66,7 @@ def test_held_out_text_that_leaks_is_warned_of(tsv: Path, tmp_path: Path, caplog
     assert "warning: 2 of 3 test pairs share a side with a training pair" in caplog.text
 
 
-def test_extra_text_is_learned_from_but_never_leaks(tsv: Path, tmp_path: Path) -> None:
+def test_extra_text_is_learned_from_but_never_leaks(config, tsv: Path, tmp_path: Path) -> None:
     extra, held_out = tmp_path / "extra.tsv", tmp_path / "held.tsv"
     held_out.write_text("seen\tone\nhidden\ttwo\n", encoding="utf-8")
     extra.write_text("Seen!\tother\nother\tTWO\nfree\tthree\nfree\tthree\n", encoding="utf-8")
@@ -78,35 +75,22 @@ def test_extra_text_is_learned_from_but_never_leaks(tsv: Path, tmp_path: Path) -
     assert train[400:] == [Pair("free", "three")]
 
 
-def test_a_tab_in_a_sentence_of_two_file_input_is_text(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("x\ty\n" * 3, encoding="utf-8")
-    (tmp_path / "b").write_text("1\t2\n" * 3, encoding="utf-8")
-    pair = f"{{source: {tmp_path}/a, target: {tmp_path}/b}}"
-    keep = ("data.cleaning.normalize=false", "data.cleaning.drop_duplicates=false")
-    prepared = prepare(config(f"data.train={pair}", f"data.dev={pair}", f"data.test={pair}", *keep), tmp_path)
-    assert prepared.pairs("train") == [Pair("x y", "1 2")] * 3
-
-
-def test_held_out_text_of_nothing_but_invisible_characters_is_refused_by_key(tsv: Path, tmp_path: Path) -> None:
+def test_held_out_text_of_nothing_but_invisible_characters_is_refused_by_key(config, tsv: Path, tmp_path: Path) -> None:
     (tmp_path / "held.tsv").write_text("\u200b\t\u200b\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"data\.dev: .*held\.tsv holds no sentence pair to measure on"):
-        prepare(config(f"data.train={tsv}", f"data.dev={tmp_path}/held.tsv"), tmp_path)
-
-
-def test_a_preparation_of_which_something_was_deleted_is_made_again(tsv: Path, tmp_path: Path) -> None:
-    prepared = prepare(config(f"data.train={tsv}"), tmp_path)
-    for name in ("log.txt", "train.source.ids.npy", "test.tsv"):
-        (prepared.directory / name).unlink()
-        assert not prepared.is_complete()
-        assert prepare(config(f"data.train={tsv}"), tmp_path) == prepared
-        assert prepared.is_complete()
+    for part in ("dev", "test"):
+        with pytest.raises(UserError) as caught:
+            prepare(config(f"data.train={tsv}", f"data.{part}={tmp_path}/held.tsv"), tmp_path)
+        assert str(caught.value) == (
+            f"data.{part}: {tmp_path}/held.tsv holds no sentence pair to measure on; give a file with "
+            f"source<TAB>target lines, or leave data.{part} out, and it is split off from data.train"
+        )
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [("", "data.train: "), ("\n\n", "holds no sentence pair"), ("a" * 500 + "\tb\n", "cleaning leaves nothing of")],
 )
-def test_text_without_a_usable_pair_is_refused_by_key(content: str, message: str, tmp_path: Path) -> None:
+def test_text_without_a_usable_pair_is_refused_by_key(config, content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=r"data\.train") as caught:
         prepare(config(f"data.train={tmp_path}/a.tsv"), tmp_path)
@@ -117,3 +101,62 @@ def test_the_embedded_corpus_is_named_with_its_licence(tmp_path: Path, caplog: p
     with caplog.at_level(logging.INFO):
         prepare(parse_config("tokenizer: {source: {kind: characters}, target: {kind: bpe}}"), tmp_path)
     assert "hsk-sentences-audio" in caplog.text and "CC-BY-SA" in caplog.text
+
+
+def places(prepared: Prepared) -> list[tuple[str, int]]:
+    origins = prepared.origins()
+    return [(Path(origins.corpora[corpus].name).name, number) for corpus, number in origins.places.tolist()]
+
+
+def test_every_training_pair_is_traced_to_its_line(config, tsv: Path, tmp_path: Path) -> None:
+    lines = tsv.read_text(encoding="utf-8").splitlines()
+    tsv.write_text("\n".join(["", lines[0], "x" * 500 + "\ty", *lines]) + "\n", encoding="utf-8")
+    (tmp_path / "b").write_text("1001\nnew\nold\nnew\n", encoding="utf-8")
+    (tmp_path / "c").write_text("one\n\u200btwo\nthree\ntwo\n", encoding="utf-8")
+    (tmp_path / "d.tsv").write_text("\nlast\tfour\nold\tthree\n", encoding="utf-8")
+    extra = f"data.extra=[{{source: {tmp_path}/b, target: {tmp_path}/c}}, {tmp_path}/d.tsv]"
+    prepared = prepare(config(f"data.train={tsv}", "data.dev_size=20", "data.test_size=30", extra), tmp_path)
+    a_lines = tsv.read_text(encoding="utf-8").split("\n")
+    text = {
+        "a.tsv": [Pair(*line.split("\t")) if line else Pair("", "") for line in a_lines],
+        "c": [Pair("1001", "one"), Pair("new", "two"), Pair("old", "three"), Pair("new", "two")],
+        "d.tsv": [Pair("", ""), Pair("last", "four"), Pair("old", "three")],
+    }
+    found = places(prepared)
+    assert [text[name][number - 1] for name, number in found] == prepared.pairs("train")
+    assert len(found) == len(set(found)) == len(prepared.origins())
+    assert ("a.tsv", 2) in found or "1000" in {pair.source for pair in prepared.pairs("test") + prepared.pairs("dev")}
+    assert ("a.tsv", 4) not in found, "a repetition; the first one stays"
+    assert [each for each in found if each[0] != "a.tsv" and each[1] > 1] == [("c", 2), ("c", 3), ("d.tsv", 2)]
+
+
+def test_a_line_that_moves_to_another_corpus_makes_another_preparation(config, tsv: Path, tmp_path: Path) -> None:
+    one, other = tmp_path / "one.tsv", tmp_path / "other.tsv"
+    sets = (f"data.train={tsv}", f"data.extra=[{one}, {other}]")
+    one.write_text("a\t1\nb\t2\n", encoding="utf-8")
+    other.write_text("c\t3\n", encoding="utf-8")
+    first = prepare(config(*sets), tmp_path)
+    one.write_text("a\t1\n", encoding="utf-8")
+    other.write_text("b\t2\nc\t3\n", encoding="utf-8")
+    second = prepare(config(*sets), tmp_path)
+    assert places(first)[-3:] == [("one.tsv", 1), ("one.tsv", 2), ("other.tsv", 1)]
+    assert places(second)[-3:] == [("one.tsv", 1), ("other.tsv", 1), ("other.tsv", 2)]
+
+
+def test_a_tab_that_moves_between_two_files_makes_another_preparation(config, tmp_path: Path) -> None:
+    pair = f"{{source: {tmp_path}/a, target: {tmp_path}/b}}"
+    sets = [f"data.{part}={pair}" for part in ("train", "dev", "test")]
+    found = []
+    for source, target in (("x\ty", "z"), ("x", "y\tz")):
+        (tmp_path / "a").write_text(f"{source}\n", encoding="utf-8")
+        (tmp_path / "b").write_text(f"{target}\n", encoding="utf-8")
+        found.append(prepare(config(*sets), tmp_path).pairs("train"))
+    assert found == [[Pair("x y", "z")], [Pair("x", "y z")]]
+
+
+@pytest.mark.parametrize("key", ["dev", "test", "extra"])
+def test_an_empty_file_is_refused_by_its_key(config, tsv: Path, tmp_path: Path, key: str) -> None:
+    (tmp_path / "empty.tsv").touch()
+    value = f"[{tmp_path}/empty.tsv]" if key == "extra" else f"{tmp_path}/empty.tsv"
+    with pytest.raises(UserError, match=rf"^data\.{key}: .*empty\.tsv holds no sentence pair.*; give a file with"):
+        prepare(config(f"data.train={tsv}", f"data.{key}={value}"), tmp_path)

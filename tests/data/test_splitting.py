@@ -7,17 +7,31 @@ import string
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seq2seq.data.corpus import Pair, read_pairs
-from seq2seq.data.splitting import Split, overlap, side_key, split
+from seq2seq.data.splitting import Split, apart, overlap, side_key
+from seq2seq.data.splitting import split as split_rows
 from seq2seq.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 TATOEBA = ROOT / ".." / "shared" / "data" / "tatoeba"
+
+
+class Parts(NamedTuple):
+    """The pairs of the rows of a Split."""
+
+    train: list[Pair]
+    dev: list[Pair]
+    test: list[Pair]
+
+
+def split(pairs: list[Pair], dev_size: int, test_size: int, seed: int) -> Parts:
+    return Parts(*([pairs[row] for row in part] for part in split_rows(pairs, dev_size, test_size, seed)))
 
 
 def distinct(size: int) -> list[Pair]:
@@ -34,9 +48,9 @@ def leaks(train: list[Pair], held_out: list[Pair]) -> int:
     return sum(plainly(p.source) in sources or plainly(p.target) in targets for p in held_out)
 
 
-def naive(pairs: list[Pair], size: int) -> Split:
+def naive(pairs: list[Pair], size: int) -> Parts:
     shuffled = random.Random(0).sample(pairs, len(pairs))
-    return Split(shuffled[2 * size :], shuffled[size : 2 * size], shuffled[:size])
+    return Parts(shuffled[2 * size :], shuffled[size : 2 * size], shuffled[:size])
 
 
 @pytest.mark.parametrize(
@@ -63,6 +77,21 @@ def test_overlap_counts_held_out_pairs_that_share_either_side() -> None:
     train = [Pair("你好", "Hello"), Pair("再见", "Bye"), Pair("", "only target")]
     held_out = [Pair("你好！", "Hi"), Pair("拜拜", "bye."), Pair("新", "new"), Pair("Hello", "你好"), Pair("", "other")]
     assert overlap(train, held_out) == 2
+
+
+def test_rows_apart_are_those_that_share_neither_side() -> None:
+    pairs = [Pair("a", "1"), Pair("B!", "2"), Pair("c", "3"), Pair("d", "4"), Pair("", "5")]
+    assert apart(pairs, [Pair("b", "9"), Pair("8", "4."), Pair("", "")]) == [0, 2, 4]
+    assert apart(pairs, []) == [0, 1, 2, 3, 4]
+
+
+def test_equal_pairs_are_told_apart_by_their_rows() -> None:
+    pairs = [*distinct(40), *distinct(40)]
+    parts = split_rows(pairs, 5, 5, 1)
+    assert isinstance(parts, Split)
+    held_out = {row % 40 for row in (*parts.dev, *parts.test)}
+    assert parts.train == [row for row in range(80) if row % 40 not in held_out]
+    assert len(held_out) == 10 and max(*parts.dev, *parts.test) < 40
 
 
 def test_a_chain_of_shared_sides_stays_together() -> None:
@@ -118,7 +147,7 @@ def test_hash_randomisation_changes_nothing() -> None:
 def test_a_size_of_nothing_leaves_the_part_empty() -> None:
     parts = split(distinct(20), 0, 5, 1)
     assert (len(parts.train), len(parts.dev), len(parts.test)) == (15, 0, 5)
-    assert split(distinct(20), 0, 0, 1) == Split(distinct(20), [], [])
+    assert split(distinct(20), 0, 0, 1) == Parts(distinct(20), [], [])
 
 
 @pytest.mark.parametrize("pairs", [distinct(50), distinct(9) * 3, [Pair("a", str(n)) for n in range(15)] + distinct(6)])

@@ -165,7 +165,7 @@ def test_validation_waits_while_it_costs_more_than_a_tenth_of_the_time(
     digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "VALIDATION_SHARE", 0.1)
-    case = Case(digits, tmp_path)
+    case = Case(digits, tmp_path, "training.max_minutes=60")
     trainer = case.trainer()
     trainer.seconds = lambda: 100.0  # type: ignore[method-assign]
     trainer.state.step = 1000
