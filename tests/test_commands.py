@@ -3,10 +3,8 @@
 import io
 import json
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -194,26 +192,6 @@ def test_a_missing_package_says_which_environment_to_use(
 
     assert cli.run(cli.parser("translate", ""), main, []) == 2
     assert ". .venv/bin/activate" in capsys.readouterr().err
-
-
-def test_ctrl_c_saves_and_says_how_to_resume(digits: Path, tmp_path: Path) -> None:
-    yaml, sets = digits / "digits.yaml", ["--set", "training.max_steps=100000"]
-    line = [sys.executable, "-m", "seq2seq.train", str(yaml), *sets, "--run", "runs/x"]
-    process = subprocess.Popen(
-        line, cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": ""}, stderr=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    while not (tmp_path / "runs/x/last.safetensors").exists() and process.poll() is None:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert stdout == b""
-    assert b"model: " in stderr and b"run directory: runs/x" in stderr
-    resume = stderr.decode().strip().splitlines()[-1]
-    assert resume.endswith("--run runs/x --resume --set training.max_steps=100000")
-    done = command("train", yaml, "--run", "runs/x", "--resume", "--set", "training.max_steps=501", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "runs/x/metrics.jsonl").read_text("utf-8").splitlines()[-1])["step"] > 500
 
 
 @pytest.mark.parametrize("module", ["train", "evaluate", "translate", "config", "compare", "lesson"])

@@ -73,5 +73,6 @@ def shown(value: float) -> str:
 
 
 def perplexity(likelihood: float, tokens: int) -> float:
-    """exp of the mean negative log-likelihood of a token."""
-    return math.exp(min(likelihood / max(tokens, 1), 700.0))
+    """exp of the mean negative log-likelihood of a token, at most e^700; infinite where a reference is impossible."""
+    mean = likelihood / max(tokens, 1)
+    return math.exp(min(mean, 700.0)) if math.isfinite(mean) else mean

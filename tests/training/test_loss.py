@@ -59,6 +59,7 @@ def test_model_perplexity_weighs_every_token_alike_whatever_the_batches() -> Non
 def test_perplexity_of_a_broken_model_is_huge_not_a_crash() -> None:
     assert math.isfinite(perplexity(1e9, 1))
     assert perplexity(0.0, 0) == 1.0
+    assert perplexity(math.inf, 3) == math.inf and math.isnan(perplexity(math.nan, 3))
     assert (shown(21.636), shown(perplexity(1e9, 1))) == ("21.64", "1.0e+304")
 
 
