@@ -46,10 +46,10 @@ class Case:
 
     def sampler(self) -> SubwordSampler | None:
         alpha = self.config.tokenizer.source.sampling_alpha
-        tokenizers = [self.prepared.tokenizer(side) for side in ("source", "target")]
-        return (
-            SubwordSampler(self.prepared.pairs("train"), *tokenizers, alpha, 0.0, self.config.seed) if alpha else None
-        )
+        if not alpha:
+            return None
+        source, target = (self.prepared.tokenizer(side) for side in ("source", "target"))
+        return SubwordSampler(self.prepared.pairs("train"), source, target, alpha, 0.0, self.config.seed)
 
     def metrics(self) -> list[dict[str, float]]:
         path = self.run.path / "metrics.jsonl"
