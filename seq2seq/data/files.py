@@ -7,10 +7,10 @@ import os
 import secrets
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from seq2seq.errors import UserError
 
@@ -18,6 +18,11 @@ _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 _BOM = b"\xef\xbb\xbf"
 # What gzip, bz2 and zipfile raise on damaged data; bz2 raises a bare OSError or ValueError.
 _DAMAGE = (EOFError, OSError, ValueError, zlib.error, zipfile.BadZipFile)
+
+BLOCK = 1 << 16
+"""Bytes asked for at a time: as many as a pipe holds."""
+Line = tuple[int, str]
+"""Number from 1, text without its end."""
 
 
 @contextmanager
@@ -111,13 +116,22 @@ def write_text(path: str | Path, text: str) -> None:
         file.write(text.encode())
 
 
-def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: str | Path) -> Iterator[Line]:
     r"""Yield (line number from 1, line without its end) of a UTF-8 file, plain, .gz or .bz2.
 
     Only \n or \r\n ends a line: U+2028, U+0085 and a lone \r are text. A leading BOM is dropped.
 
     Raises:
         UserError: no such file, a folder, not readable, damaged compression, or invalid UTF-8 (with the line).
+    """
+    for lines in read_as_they_come(path):
+        yield from lines
+
+
+def read_as_they_come(path: str | Path) -> Iterator[list[Line]]:
+    """The lines of `read_lines` in groups, each of what is there to be read without waiting for more.
+
+    An error comes after the lines before it. A group takes about `BLOCK` bytes at most, but for a longer line.
     """
     path = Path(path)
     if path.is_dir():
@@ -129,28 +143,52 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     with file:
-        yield from decode_lines(file, str(path))
+        yield from decode_as_they_come(file, str(path))
 
 
-def decode_lines(file: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+def decode_lines(file: IO[bytes], name: str) -> Iterator[Line]:
     """Like `read_lines`, from an open binary file; `name` stands for it in error messages."""
+    for lines in decode_as_they_come(file, name):
+        yield from lines
+
+
+def decode_as_they_come(file: IO[bytes], name: str) -> Iterator[list[Line]]:
+    """Like `read_as_they_come`, from an open binary file; `name` stands for it in error messages."""
     number = 0
-    lines = iter(file)
+    groups = _raw_lines(file)
     while True:
         try:
-            line = next(lines, None)
+            group = next(groups, None)
         except _DAMAGE as error:
             raise UserError(f"{name}: damaged or cut short after line {number} ({error}); get the file again") from None
-        if line is None:
+        if group is None:
             return
-        number += 1
-        if number == 1:
-            line = line.removeprefix(_BOM)
-        if line.endswith(b"\n"):
-            line = line[:-1].removesuffix(b"\r")
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            fault = f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
-            raise UserError(f"{name}, line {number}: not valid UTF-8 ({fault}); convert the file to UTF-8") from None
-        yield number, text
+        lines: list[Line] = []
+        for line in group:
+            number += 1
+            try:
+                lines.append((number, line.decode("utf-8")))
+            except UnicodeDecodeError as error:
+                if lines:
+                    yield lines
+                fault = f"byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line"
+                advice = "convert the file to UTF-8"
+                raise UserError(f"{name}, line {number}: not valid UTF-8 ({fault}); {advice}") from None
+        yield lines
+
+
+def _raw_lines(file: IO[bytes]) -> Iterator[list[bytes]]:
+    """Lines without their ends, as they come."""
+    begun: list[bytes] = []  # blocks of a line whose end has not come
+    mark = _BOM
+    while block := cast(io.BufferedIOBase, file).read1(BLOCK):
+        first, *more = block.split(b"\n")
+        begun.append(first)
+        if more:
+            lines = [b"".join(begun), *more[:-1]]
+            begun = [more[-1]]
+            lines[0] = lines[0].removeprefix(mark)
+            mark = b""
+            yield [line.removesuffix(b"\r") for line in lines]
+    if last := b"".join(begun).removeprefix(mark):
+        yield [last]

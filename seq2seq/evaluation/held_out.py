@@ -28,7 +28,8 @@ def dev_bleu(config: Config, prepared: Prepared) -> Callable[[Seq2Seq], float]:
     source, target = prepared.tokenizer("source"), prepared.tokenizer("target")
 
     def measure(model: Seq2Seq) -> float:
-        translations = Translator(model, source, target, config.search).translate([p.source for p in pairs], beam=1)
+        translator = Translator(model, source, target, config.search, config.data.target_language)
+        translations = translator.translate([pair.source for pair in pairs], beam=1)
         references = [pair.target for pair in pairs]
         return corpus_bleu([each.text for each in translations], references, config.data.target_language)
 

@@ -1,7 +1,7 @@
 """Text in, translations out."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -14,10 +14,12 @@ from seq2seq.checkpoint import RunDirectory
 from seq2seq.config.schema import Config, Search
 from seq2seq.data.batching import Batch, group, make_batch, pad
 from seq2seq.data.cleaning import normalize
+from seq2seq.data.languages import writes_blanks
 from seq2seq.data.tokenizer import BOS, EOS, PAD, UNK, TextTokenizer
 from seq2seq.data.tokenizer.protocol import SPECIALS
 from seq2seq.errors import UserError
-from seq2seq.inference.search import beam_search, greedy
+from seq2seq.inference.long_text import BlockDiagonal, cut
+from seq2seq.inference.search import Hypothesis, beam_search, greedy
 from seq2seq.model import DecoderState, Memory, Seq2Seq
 
 
@@ -67,8 +69,34 @@ class Translation:
     """With </s>."""
     target_tokens: list[str]
     """With </s> where the search reached it."""
-    attention: list[list[float]] | None
+    attention: Sequence[Sequence[float]] | None
     """One row for each target token, one column for each source token; only where asked for."""
+    pieces: "Sequence[Translation]" = ()
+    """What a text longer than search.max_source_tokens was translated in, where it was more than one piece; its tokens
+    are theirs, one after the other, each with its </s>, and its attention is theirs as blocks on the diagonal."""
+
+    @classmethod
+    def join(cls, pieces: "Sequence[Translation]", blank: str, length_penalty: float) -> Self:
+        """One translation of the translations of its pieces.
+
+        Its score is the sum of their log-probabilities / the sum of their lengths ** length_penalty.
+
+        Args:
+            pieces: at least one, each with at least one target token.
+            blank: stands between their texts.
+            length_penalty: what their scores were computed with.
+        """
+        lengths = [len(piece.target_tokens) for piece in pieces]
+        total = sum(piece.score * length**length_penalty for piece, length in zip(pieces, lengths, strict=True))
+        attention = [piece.attention for piece in pieces if piece.attention is not None]
+        return cls(
+            blank.join(piece.text for piece in pieces if piece.text),
+            total / sum(lengths) ** length_penalty,
+            [token for piece in pieces for token in piece.source_tokens],
+            [token for piece in pieces for token in piece.target_tokens],
+            BlockDiagonal(attention, [len(piece.source_tokens) for piece in pieces]) if attention else None,
+            pieces,
+        )
 
     def alignment(self) -> list[tuple[int, int]]:
         """Links (source token, target token) from 0: each target token with the source token of most attention.
@@ -81,12 +109,24 @@ class Translation:
         """
         if self.attention is None:
             raise ValueError("no attention was kept: ask for it with translate(..., attention=True)")
+        if self.pieces:
+            return self._alignment_of_pieces()
         ended = self.target_tokens[-1:] == [SPECIALS[EOS]]
         rows = [row[:-1] for row in self.attention[: len(self.target_tokens) - ended]]
         return [(row.index(max(row)), target) for target, row in enumerate(rows) if any(row)]
 
+    def _alignment_of_pieces(self) -> list[tuple[int, int]]:
+        links, source, target = [], 0, 0
+        for piece in self.pieces:
+            links += [(source + first, target + second) for first, second in piece.alignment()]
+            source += len(piece.source_tokens)
+            target += len(piece.target_tokens)
+        return links
+
 
 EMPTY = Translation("", 0.0, [], [], [])
+Ids = tuple[int, ...]
+"""Source ids of a piece of text, without </s>."""
 
 
 def check_attention(config: Config, run: Path, option: str) -> None:
@@ -115,11 +155,20 @@ class Translator:
         source: source tokenizer.
         target: target tokenizer.
         search: beam size, length penalty and limits.
+        target_language: ISO 639 code; decides whether a blank stands between the pieces of a long text.
     """
 
-    def __init__(self, model: Seq2Seq, source: TextTokenizer, target: TextTokenizer, search: Search) -> None:
+    def __init__(
+        self,
+        model: Seq2Seq,
+        source: TextTokenizer,
+        target: TextTokenizer,
+        search: Search,
+        target_language: str = "en",
+    ) -> None:
         self.model, self.steps = model, DecoderSteps(model)
         self.source, self.target, self.search = source, target, search
+        self.blank = " " if writes_blanks(target_language) else ""
         self.device = next(model.parameters()).device
 
     @classmethod
@@ -130,10 +179,13 @@ class Translator:
             UserError: the directory holds no run, or a damaged one.
         """
         loaded = RunDirectory(Path(run)).load(torch.device(device))
-        return cls(loaded.model, loaded.source, loaded.target, loaded.config.search)
+        config = loaded.config
+        return cls(loaded.model, loaded.source, loaded.target, config.search, config.data.target_language)
 
     def translate(self, texts: Sequence[str], beam: int | None = None, attention: bool = False) -> list[Translation]:
         """One translation for each text, in order; an empty text gives an empty translation.
+
+        A text with more source tokens than search.max_source_tokens is translated in pieces, cut where sentences end.
 
         Args:
             texts: what to translate; not a single string.
@@ -148,7 +200,24 @@ class Translator:
             raise TypeError("texts is a single string; give a list: translate([text])")
         if beam is not None and beam < 1:
             raise ValueError(f"beam is {beam}; it must be 1 or more")
-        return [translation for _, translation in sorted(self._translate(texts, beam or self.search.beam, attention))]
+        sources = self._pieces([normalize(text) for text in texts])
+        # The same piece is translated once, however often it comes.
+        distinct = list(dict.fromkeys(piece for pieces in sources for piece in pieces))
+        translated = self._translate(distinct, beam or self.search.beam, attention)
+        return [self._join([translated[piece] for piece in pieces]) for pieces in sources]
+
+    def _pieces(self, texts: list[str]) -> list[list[Ids]]:
+        """Source ids of the pieces of each text; an empty text has none."""
+        ids, limit = self.source.encode_batch(texts), self.search.max_source_tokens
+        return [
+            [tuple(piece) for piece in cut(text, of_text, self.source, limit)]
+            for text, of_text in zip(texts, ids, strict=True)
+        ]
+
+    def _join(self, translations: list[Translation]) -> Translation:
+        if len(translations) == 1:
+            return translations[0]
+        return Translation.join(translations, self.blank, self.search.length_penalty) if translations else EMPTY
 
     @torch.inference_mode()
     def force_decode(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
@@ -185,28 +254,23 @@ class Translator:
         return tokens.masked_fill(expected == PAD, 0.0).sum(dim=1), attention
 
     @torch.inference_mode()
-    def _translate(self, texts: Sequence[str], beam: int, attention: bool) -> Iterator[tuple[int, Translation]]:
-        sources = self.source.encode_batch([normalize(text) for text in texts])
+    def _translate(self, sources: Sequence[Ids], beam: int, attention: bool) -> dict[Ids, Translation]:
+        """The translation of each source, by its ids."""
         lengths = np.array([len(source) + 1 for source in sources], dtype=np.int64)
-        order = np.argsort(-lengths, kind="stable")
-        for index in order[lengths[order] == 1]:
-            yield int(index), EMPTY
-        for rows in group(lengths, order[lengths[order] > 1], max(1, self.search.batch_tokens // beam)):
+        found: dict[Ids, Translation] = {}
+        for rows in group(lengths, np.argsort(-lengths, kind="stable"), max(1, self.search.batch_tokens // beam)):
             batch = [sources[row] for row in rows]
-            for row, source, best in zip(rows, batch, self._search(batch, beam, attention), strict=True):
-                tokens = [*best.tokens, EOS] if best.finished else best.tokens
-                yield (
-                    int(row),
-                    Translation(
-                        self.target.decode(best.tokens),
-                        best.score,
-                        self.source.tokens([*source, EOS]),
-                        self.target.tokens(tokens),
-                        None if best.attention is None else best.attention[:, : len(source) + 1].tolist(),
-                    ),
+            for source, best in zip(batch, self._search(batch, beam, attention), strict=True):
+                found[source] = Translation(
+                    self.target.decode(best.tokens),
+                    best.score,
+                    self.source.tokens([*source, EOS]),
+                    self.target.tokens([*best.tokens, EOS] if best.finished else best.tokens),
+                    None if best.attention is None else best.attention[:, : len(source) + 1].tolist(),
                 )
+        return found
 
-    def _search(self, sources: list[list[int]], beam: int, attention: bool):  # type: ignore[no-untyped-def]
+    def _search(self, sources: Sequence[Ids], beam: int, attention: bool) -> list[Hypothesis]:
         search = self.search
         ids = pad(sources, None, EOS).to(self.device)
         limits = (ids != PAD).sum(dim=1) * search.max_length_ratio + search.max_length_extra

@@ -3,15 +3,26 @@
 import bz2
 import errno
 import gzip
+import io
 import os
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seq2seq.data.files import atomic_write, check_named, check_writable, decode_lines, read_lines, write_text
+from seq2seq.data.files import (
+    atomic_write,
+    check_named,
+    check_writable,
+    decode_as_they_come,
+    decode_lines,
+    read_lines,
+    write_text,
+)
 from seq2seq.errors import UserError
 
 
@@ -39,10 +50,9 @@ def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
     assert list(read_lines(tmp_path / "a.txt")) == []
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"))))
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\ufeff"))))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 def test_what_is_written_line_by_line_is_read_back(tmp_path: Path, lines: list[str]) -> None:
-    lines = [line.lstrip("\ufeff") for line in lines]
     write_text(tmp_path / "a.txt", "".join(f"{line}\n" for line in lines))
     assert [line for _, line in read_lines(tmp_path / "a.txt")] == lines
 
@@ -75,12 +85,51 @@ def test_damaged_compression_is_refused_in_one_line(tmp_path: Path, suffix: str,
     assert "\n" not in str(caught.value)
 
 
-def test_a_stream_is_read_as_it_comes() -> None:
-    def stream():
-        yield b"one\n"
-        raise AssertionError("read ahead")
+class Blocks(io.RawIOBase):
+    """A file that gives one block for each read, and raises what stands among them."""
 
-    assert next(decode_lines(stream(), "stdin")) == (1, "one")
+    def __init__(self, *blocks: bytes | Exception) -> None:
+        self.blocks = list(blocks)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self.blocks.pop(0) if self.blocks else b""
+        if isinstance(block, Exception):
+            raise block
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def test_a_stream_is_read_as_it_comes() -> None:
+    stream = Blocks(b"on", b"e\ntw", b"o\nthree\n", b"\n", b"fo", AssertionError("read ahead"))
+    groups = decode_as_they_come(io.BufferedReader(stream), "stdin")
+    assert [next(groups) for _ in range(3)] == [[(1, "one")], [(2, "two"), (3, "three")], [(4, "")]]
+    assert next(decode_lines(io.BufferedReader(Blocks(b"1\n", AssertionError("read ahead"))), "stdin")) == (1, "1")
+
+
+def test_an_error_of_a_stream_comes_after_the_lines_before_it() -> None:
+    for fault, message in (
+        (b"c\xff\nd\n", "stdin, line 3: not valid UTF-8 (byte 0xff at byte 2 of the line)"),
+        (OSError(errno.EIO, "Input/output error"), "stdin: damaged or cut short after line 2 ("),
+    ):
+        found = []
+        with pytest.raises(UserError, match=re.escape(message)):
+            for number, line in decode_lines(io.BufferedReader(Blocks(b"a\nb\n", fault)), "stdin"):
+                found.append((number, line))
+        assert found == [(1, "a"), (2, "b")]
+
+
+@given(st.lists(st.text(st.sampled_from("ab好\r\n\ufeff"), min_size=1).map(str.encode), max_size=8), st.integers(1, 4))
+def test_lines_do_not_depend_on_where_a_stream_is_cut(blocks: list[bytes], size: int) -> None:
+    content = b"".join(blocks)
+    cut = [content[start : start + size] for start in range(0, len(content), size)]
+    expected = content.decode().removeprefix("\ufeff").split("\n")
+    expected = [line.removesuffix("\r") for line in expected[:-1]] + ([expected[-1]] if expected[-1] else [])
+    for given_blocks in (blocks, cut):
+        found = list(decode_lines(io.BufferedReader(Blocks(*given_blocks)), "x"))
+        assert found == list(enumerate(expected, 1))
 
 
 def test_text_is_written_as_given_into_a_new_folder(tmp_path: Path) -> None:

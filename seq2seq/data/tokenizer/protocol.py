@@ -34,7 +34,7 @@ class TextTokenizer(Protocol):
         """
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Text of ids; special ids are skipped."""
+        """Text of ids, its blanks squeezed, so that it is one line; special ids are skipped."""
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """One piece of text for each id, for display."""
@@ -48,8 +48,8 @@ class TextTokenizer(Protocol):
 
 
 def squeeze(text: str) -> str:
-    """The text with one space for each run of blanks (tabs, line ends, full-width), and none at the ends."""
-    return " ".join(text.split())
+    """The text with one space for each run of blanks (tabs, line ends, full-width, BLANK), and none at the ends."""
+    return " ".join(text.replace(BLANK, " ").split())
 
 
 def tokenizer_path(directory: Path, side: str, suffix: str) -> Path:

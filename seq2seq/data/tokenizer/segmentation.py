@@ -12,7 +12,7 @@ from seq2seq.data.tokenizer.protocol import BLANK
 
 
 class Segmenter(Protocol):
-    """Both ways between a text, its blanks squeezed, and its tokens."""
+    """Both ways between a text, squeezed, and its tokens."""
 
     def split(self, text: str) -> list[str]:
         """Tokens of a text."""
@@ -28,14 +28,14 @@ class Characters:
         return list(text.replace(" ", BLANK))
 
     def join(self, tokens: Sequence[str]) -> str:
-        return "".join(tokens).replace(BLANK, " ").strip()
+        return "".join(tokens).replace(BLANK, " ")
 
 
 class ChineseWords(Characters):
     """jieba's words; a blank, as between two Latin words, is a token, so that joining loses nothing."""
 
     def split(self, text: str) -> list[str]:
-        return [word.replace(" ", BLANK) for word in _jieba().lcut(text.replace(BLANK, " "))]
+        return [word.replace(" ", BLANK) for word in _jieba().lcut(text)]
 
 
 class MosesWords:

@@ -18,6 +18,8 @@ from seq2seq.errors import UserError
 _MOST_PIECES = 1_000_000
 # SentencePiece drops longer lines (in bytes) without a word; this is the largest limit it takes.
 _LONGEST_LINE = 2**30
+# Stands for an unknown character inside SentencePiece, which leaves out every sentence that holds it, without a word.
+_RESERVED = "\N{LOWER FIVE EIGHTHS BLOCK}"
 _TOO_SMALL = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
@@ -59,7 +61,7 @@ class SubwordTokenizer:
         return list(self._processor.encode(squeeze(text), enable_sampling=True, alpha=alpha, nbest_size=-1))
 
     def decode(self, ids: Sequence[int]) -> str:
-        return str(self._processor.decode([int(each) for each in ids if each >= len(SPECIALS)]))
+        return squeeze(self._processor.decode([int(each) for each in ids if each >= len(SPECIALS)]))
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         return [self._processor.id_to_piece(int(each)) for each in ids]
@@ -102,7 +104,7 @@ def train_subword(sentences: Sequence[str], settings: Tokenizer, language: str, 
 def _train(sentences: Sequence[str], settings: Tokenizer, language: str, side: str, size: int) -> SubwordTokenizer:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences),
+        sentence_iterator=(sentence.replace(_RESERVED, " ") for sentence in sentences),
         model_writer=model,
         model_type=settings.kind,
         vocab_size=size,

@@ -69,7 +69,7 @@ class VocabularyTokenizer:
         return self.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        return self._segmenter.join([self._tokens[each] for each in ids if each >= len(SPECIALS)])
+        return squeeze(self._segmenter.join([self._tokens[each] for each in ids if each >= len(SPECIALS)]))
 
     def tokens(self, ids: Sequence[int]) -> list[str]:
         return [self._tokens[each] for each in ids]
