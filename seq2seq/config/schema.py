@@ -113,7 +113,8 @@ class Tokenizer(Section):
     """Rarer words or characters become <unk> (words and characters)."""
     sampling_alpha: Share = 0.0
     """Subword regularisation in training: with unigram (Kudo 2018) the smaller, the more varied, 0.1 to 0.5 are usual;
-    with bpe (BPE-dropout, Provilkov 2020) the chance to leave out a merge, 0.1 is usual; 0: off."""
+    with bpe (BPE-dropout, Provilkov 2020) the chance to leave out a merge, 0.1 is usual, 0.6 in text
+    without blanks; 0: off."""
 
     @model_validator(mode="after")
     def _sampling_needs_subwords(self) -> Self:

@@ -1,5 +1,6 @@
 """Subwords: SentencePiece's unigram model (Kudo 2018) and byte-pair encoding (Sennrich et al. 2016)."""
 
+import functools
 import io
 import re
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from seq2seq.config.schema import Tokenizer
 from seq2seq.data.files import atomic_write
 from seq2seq.data.languages import writes_blanks
 from seq2seq.data.tokenizer.protocol import BOS, EOS, PAD, SPECIALS, UNK, squeeze, tokenizer_path
+from seq2seq.data.tokenizer.sampling import SegmentationSampler, segmentation_sampler
 from seq2seq.errors import UserError
 
 # The most pieces that SentencePiece's unigram trainer starts from; a larger size only costs memory.
@@ -55,10 +57,13 @@ class SubwordTokenizer:
         return list(self._processor.encode([squeeze(text) for text in texts]))
 
     def sample(self, text: str, alpha: float, seed: int) -> list[int]:
-        if alpha == 0.0:  # to SentencePiece's unigram this would mean: all segmentations alike
+        if alpha == 0.0:  # to the unigram model this would mean: all segmentations alike
             return self.encode(text)
-        sentencepiece.set_random_generator_seed(seed % 2**32)
-        return list(self._processor.encode(squeeze(text), enable_sampling=True, alpha=alpha, nbest_size=-1))
+        return self._sampler.sample(self._processor.normalize(squeeze(text)), alpha, seed)
+
+    @functools.cached_property
+    def _sampler(self) -> SegmentationSampler:
+        return segmentation_sampler(self._processor)
 
     def decode(self, ids: Sequence[int]) -> str:
         return squeeze(self._processor.decode([int(each) for each in ids if each >= len(SPECIALS)]))
