@@ -11,8 +11,8 @@ from typing import NoReturn
 from seq2seq.config.schema import MAX_BEAM
 from seq2seq.errors import UserError, is_out_of_memory
 
-INTERRUPTIONS = {130: "Ctrl-C", 143: "SIGTERM", 129: "SIGHUP"}
-"""Exit statuses, as a shell gives them to a program that a signal ended: 128 plus its number."""
+INTERRUPTIONS = (130, 143, 129)
+"""Exit statuses after Ctrl-C, SIGTERM and SIGHUP, as a shell gives them: 128 plus the signal's number."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -9,7 +9,7 @@ class UserError(Exception):
 
 
 # How PyTorch words it on the CPU (Linux and macOS; Windows) and on MPS, and C++ where nothing else says it.
-_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "std::bad_alloc")
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "std::bad_alloc", "ALLOC_FAILED")
 
 
 def is_out_of_memory(error: BaseException) -> bool:

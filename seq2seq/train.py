@@ -29,7 +29,7 @@ log = logging.getLogger("seq2seq.train")
 
 def main(arguments: argparse.Namespace) -> int:
     """Train as the configuration says, then evaluate the best checkpoint on test."""
-    from seq2seq.checkpoint import RUNS
+    from seq2seq.checkpoint import RUNS, adopt
     from seq2seq.config import load_config
     from seq2seq.data.budget import check_budget
     from seq2seq.data.prepare import prepare
@@ -44,20 +44,21 @@ def main(arguments: argparse.Namespace) -> int:
     check_budget(prepared, config.training.batch_tokens)
     if not arguments.resume:
         run.create(config, prepared)
-    with run.locked(), _saying_how_to_go_on(arguments, run):
+    with run.locked():
         if arguments.resume:
-            run.adopt(config, prepared)
+            adopt(run, config, prepared)
         trainer = _trainer(config, prepared, run, device)
-        if run.has_checkpoint():
+        if run.checkpoints.exist:
             trainer.resume()
         log.info(f"run directory: {run.path}")
-        with _stop_on_signal(trainer) as caught:
-            finished = trainer.fit()
-        if not finished:
-            raise cli.Interrupted(128 + caught[0])
-        report = evaluate_run(run, "test", device)
-        run.write_json("report.json", report.to_json())
-        run.write_info(status="finished", finished=time.time())
+        with _saying_how_to_go_on(arguments, run):
+            with _stop_on_signal(trainer) as caught:
+                trainer.fit()
+            if caught:
+                raise cli.Interrupted(128 + caught[0])
+            report = evaluate_run(run, "test", device)
+            run.write_json("report.json", report.to_json())
+            run.write_info(status="finished", finished=time.time())
     print(report.to_text())
     print(f"run directory: {run.path}")
     model = "" if run.path.parent == RUNS else shlex.join(["--model", str(run.path)]) + " "
@@ -67,11 +68,11 @@ def main(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _saying_how_to_go_on(arguments: argparse.Namespace, run: "RunDirectory") -> Iterator[None]:
-    """Whatever ends a training early, the last line says how to take it up again."""
+    """Whatever ends a training early, a line says how to take it up again."""
     try:
         yield
     except BaseException:
-        if run.has_checkpoint():
+        if run.checkpoints.exist:
             sets = [part for each in arguments.set for part in ("--set", each)]
             command = ["-m", "seq2seq.train", arguments.config, "--run", str(run.path), "--resume", *sets]
             log.info(f"stopped; go on from the last checkpoint with: {cli.python()} {shlex.join(command)}")

@@ -235,7 +235,7 @@ REFUSALS = [
     ),
     (
         ["pair.yaml", *SETS, "--minutes", "1"],
-        "was trained with training.max_minutes: None, but variant none now has 1.0",
+        "was trained with training.max_minutes: null, but variant none now has 1.0",
     ),
     (["pair.yaml", "--set", "seed=4"], "--set seed=4: give --seeds instead"),
     (["pair.yaml", "--set", "training.max_minutes=4"], "give --minutes instead"),

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from seq2seq.checkpoint import RunDirectory
+from seq2seq.train import _stop_on_signal
 from tests.helpers import ROOT, command
 
 ENDLESS = ("--set", "training.max_steps=100000000", "--set", "training.validate_every=100000")
@@ -49,7 +50,7 @@ def test_a_signal_saves_and_says_how_to_go_on(name: str, status: int, digits: Pa
     resume = stderr.strip().splitlines()[-1].partition("go on from the last checkpoint with: ")[2]
     line = shlex.split(resume)
     assert line[1:] == ["-m", "seq2seq.train", str(digits / "digits.yaml"), "--run", "runs/x", "--resume", *ENDLESS]
-    before = json.loads(RunDirectory(tmp_path / "runs/x").load_checkpoint()[1]["state"])["step"]
+    before = json.loads(RunDirectory(tmp_path / "runs/x").checkpoints.load()[1]["state"])["step"]
     sets = [f"--set=training.max_steps={before + 5}"]
     done = command("train", *line[3:], *sets, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -63,7 +64,7 @@ def test_a_second_signal_ends_at_once_and_harms_nothing_on_disk(digits: Path, tm
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
     assert process.returncode in (-signal.SIGTERM, 143)
-    assert RunDirectory(tmp_path / "runs/x").load_checkpoint()[0]
+    assert RunDirectory(tmp_path / "runs/x").checkpoints.load()[0]
     done = command("train", digits / "digits.yaml", "--run", "runs/x", "--resume", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
 
@@ -74,10 +75,29 @@ def test_what_is_ignored_on_purpose_stays_ignored(digits: Path, tmp_path: Path) 
     try:
         with training(digits, tmp_path) as process:
             process.send_signal(signal.SIGHUP)
-            time.sleep(0.5)
-            assert process.poll() is None
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=60)
     finally:
         signal.signal(signal.SIGHUP, before)
+    assert process.returncode == 143, "SIGTERM was the first signal that it heard of"
+
+
+@POSIX
+def test_after_the_first_signal_all_of_them_end_at_once() -> None:
+    class Stoppable:
+        stopped = 0
+
+        def request_stop(self) -> None:
+            self.stopped += 1
+
+    trainer = Stoppable()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    with _stop_on_signal(trainer) as caught:  # type: ignore[arg-type]
+        signal.raise_signal(signal.SIGTERM)
+        assert (trainer.stopped, caught) == (1, [signal.SIGTERM])
+        assert [signal.getsignal(number) for number in numbers] == [signal.SIG_DFL] * 3
+    assert [signal.getsignal(number) for number in numbers] == before
 
 
 def test_two_trainings_never_share_a_run_and_a_killed_one_leaves_no_lock(digits: Path, tmp_path: Path) -> None:
@@ -132,7 +152,7 @@ def test_a_full_disk_ends_training_and_leaves_the_checkpoint_before(digits: Path
         assert "disk/x/next.safetensors: cannot be written: No space left on device" in error
         assert "go on from the last checkpoint with:" in done.stderr
         run = RunDirectory(disk / "x")
-        assert run.load_checkpoint()[0]
+        assert run.checkpoints.load()[0]
         assert not [path for path in run.path.iterdir() if path.suffix == ".tmp"]
         shutil.copytree(run.path, tmp_path / "larger")
     done = command("train", digits / "digits.yaml", "--run", "larger", "--resume", *SETS, cwd=tmp_path)
@@ -165,5 +185,5 @@ def test_changed_settings_are_said_or_refused_by_key(digits: Path, tmp_path: Pat
     changes = ["--set=training.learning_rate=1e-3", "--set=training.batch_tokens=400", "--set=training.max_minutes=1"]
     done = command("train", *line, *changes, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for said in ("learning_rate: 0.005 -> 0.001", "batch_tokens: 600 -> 400", "max_minutes: None -> 1.0"):
+    for said in ("learning_rate: 0.005 -> 0.001", "batch_tokens: 600 -> 400", "max_minutes: null -> 1.0"):
         assert f"changed since the run was begun or resumed: training.{said}" in done.stderr

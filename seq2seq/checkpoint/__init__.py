@@ -13,8 +13,9 @@ SHA256SUMS             of all text files and tokenizers; the tensor files and me
 .lock                  held by the training that is at work here
 """
 
+from seq2seq.checkpoint.adopting import adopt
 from seq2seq.checkpoint.finding import RUNS, find_run, find_unfinished
 from seq2seq.checkpoint.formats import FORMAT
 from seq2seq.checkpoint.run_directory import LoadedRun, RunDirectory
 
-__all__ = ["FORMAT", "RUNS", "LoadedRun", "RunDirectory", "find_run", "find_unfinished"]
+__all__ = ["FORMAT", "RUNS", "LoadedRun", "RunDirectory", "adopt", "find_run", "find_unfinished"]

@@ -1,11 +1,14 @@
 """Which run is meant, where none or only part of a name is given."""
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
 
 from seq2seq.checkpoint.run_directory import RunDirectory
 from seq2seq.errors import UserError
+
+log = logging.getLogger(__name__)
 
 RUNS = Path("runs")
 
@@ -47,6 +50,6 @@ def _runs(pattern: str) -> list[tuple[dict[str, Any], RunDirectory]]:
         run = RunDirectory(path.parent)
         try:
             found.append((run.info(), run))
-        except UserError:
-            continue
+        except UserError as error:
+            log.warning(f"warning: passed over: {error}")
     return found

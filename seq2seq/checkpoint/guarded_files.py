@@ -4,7 +4,7 @@ from pathlib import Path
 
 from seq2seq.checkpoint.tensors import DamagedError
 from seq2seq.data.checksums import SUMS, digest_of, read_sums, write_checksums, write_sums
-from seq2seq.data.files import write_text
+from seq2seq.data.files import move, write_text
 from seq2seq.errors import UserError
 
 MOST_BYTES = 1 << 28
@@ -32,11 +32,11 @@ class GuardedFiles:
             UserError: the file cannot be written.
         """
         sums = self._sums()
-        staged = self.folder / f".{name}.new"
+        staged = self.folder / f".{name}.new.tmp"
         write_text(staged, text)
         digest = digest_of(staged)
         write_sums(self.folder, {**sums, name: [*sums.get(name, []), digest]})
-        staged.replace(self.folder / name)
+        move(staged, self.folder / name)
         write_sums(self.folder, {**sums, name: [digest]})
 
     def read(self, name: str) -> str:
@@ -46,16 +46,24 @@ class GuardedFiles:
             UserError: it is missing.
             DamagedError: it is not as it was written.
         """
-        path = self.folder / name
-        if not path.is_file() or not path.stat().st_size:
-            raise UserError(f"{path}: missing or empty; the run is damaged, train again or copy it anew")
-        self.check(name)
-        if path.stat().st_size > MOST_BYTES:
-            raise UserError(f"{path}: larger than {MOST_BYTES >> 20} MiB, which no file of a run is")
+        path = self.require(name)
         try:
             return path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise DamagedError(f"{path}: cannot be read: {error}") from None
+
+    def require(self, name: str) -> Path:
+        """The path of a file that is as it was written.
+
+        Raises:
+            UserError: it is missing.
+            DamagedError: it is not as it was written.
+        """
+        path = self.folder / name
+        if not path.is_file() or not path.stat().st_size:
+            raise UserError(f"{path}: missing or empty; the run is damaged, train again or copy it anew")
+        self.check(name)
+        return path
 
     def check(self, name: str) -> None:
         """See to it that a file, where there is one, is as it was written; one without a digest is taken as it is.
@@ -67,6 +75,8 @@ class GuardedFiles:
         path = self.folder / name
         if not path.exists():
             return
+        if path.stat().st_size > MOST_BYTES:
+            raise DamagedError(f"{path}: larger than {MOST_BYTES >> 20} MiB, which no such file of a run is")
         for _ in range(2):  # a training may be replacing the file right now
             known = self._sums().get(name, [])
             if not known or digest_of(path) in known:

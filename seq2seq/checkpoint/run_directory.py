@@ -2,35 +2,31 @@
 
 import json
 import logging
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from seq2seq.checkpoint.checkpoints import Checkpoints
 from seq2seq.checkpoint.formats import CHECKED, FORMAT, renamed
 from seq2seq.checkpoint.guarded_files import GuardedFiles
 from seq2seq.checkpoint.lock import locked
 from seq2seq.checkpoint.tensors import DamagedError, read_tensors, write_tensors
 from seq2seq.config import Config, dump_config, parse_config
-from seq2seq.config.comparison import flat
-from seq2seq.data.checksums import digest_of
 from seq2seq.data.corpus import Pair, read_pairs
+from seq2seq.data.files import write_text
+from seq2seq.data.folders import remove_leftovers
 from seq2seq.data.prepare import Prepared
 from seq2seq.data.tokenizer import TextTokenizer, load_tokenizer
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq, build_model
 
 log = logging.getLogger(__name__)
-
-CHANGEABLE = ("training", "teacher_forcing", "search", "device", "threads")
-"""Sections of the configuration that may change on resume."""
 
 
 class LoadedRun(NamedTuple):
@@ -48,6 +44,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.files = GuardedFiles(path)
+        self.checkpoints = Checkpoints(path, self.load_tensors)
 
     @property
     def exists(self) -> bool:
@@ -74,17 +71,20 @@ class RunDirectory:
         """
         self.refuse_if_used()
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(self.path.parent)
         with tempfile.TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent) as temporary:
             new = RunDirectory(Path(temporary) / "run")
             new.path.mkdir()
             for side in ("source", "target"):
                 prepared.tokenizer(side).save(new.path, side)
             for part in ("dev", "test"):
-                shutil.copyfile(prepared.text_path(part), new.path / f"{part}.tsv")
+                write_text(new.path / f"{part}.tsv", prepared.text_path(part).read_text(encoding="utf-8"))
             new.files.guard_all()
             new.files.write("config.yaml", dump_config(config))
             new.write_info(format=FORMAT, status="running", begun=time.time(), prepared=prepared.directory.name)
-            new.path.replace(self.path)
+            if self.path.is_dir():  # an empty one, which not every system lets a folder replace
+                self.path.rmdir()
+            new.path.rename(self.path)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -93,53 +93,11 @@ class RunDirectory:
         Raises:
             UserError: another training is at work here.
         """
+        self.files.refuse_link(".lock")
         with locked(self.path):
             for left in self.path.glob(".*.tmp"):
                 left.unlink()
             yield
-
-    def adopt(self, config: Config, prepared: Prepared) -> None:
-        """Go on with a changed configuration, where a run that is under way can take the change.
-
-        Raises:
-            UserError: the change is one of model, tokenizer or data, or the text itself has changed.
-        """
-        begun, now = (flat(each.model_dump(mode="json")) for each in (self.config(), config))
-        for key in sorted(begun.keys() | now.keys()):
-            before, after = begun.get(key), now.get(key)
-            if before == after:
-                continue
-            if key.partition(".")[0] not in CHANGEABLE:
-                raise UserError(
-                    f"{self.path}: {key} is {after}, but the run was begun with {before}; only {', '.join(CHANGEABLE)} "
-                    f"may change on resume: start a new run for the rest"
-                )
-            log.info(f"changed since the run was begun or resumed: {key}: {before} -> {after}")
-        if not self._is_of(prepared):
-            raise UserError(
-                f"{self.path}: data: the text of {config.data.train} or another corpus, or what prepares it, has "
-                f"changed since the run was begun; start a new run"
-            )
-        self._upgrade(prepared)
-        self.files.write("config.yaml", dump_config(config))
-
-    def _is_of(self, prepared: Prepared) -> bool:
-        info, name = self.info(), prepared.directory.name
-        if info.get("prepared") == name or info["format"] == FORMAT:
-            return info.get("prepared") == name
-        # Names of corpora change with what prepares them: a run of an older format is known by its files.
-        ours = [path for path in self.path.iterdir() if path.suffix == ".tsv" or path.name.startswith("tokenizer.")]
-        return all(digest_of(path) == digest_of(prepared.directory / path.name) for path in ours)
-
-    def _upgrade(self, prepared: Prepared) -> None:
-        """Bring a run of an older format to this one; run.json, which says which one it is, comes last."""
-        if self.info()["format"] == FORMAT:
-            return
-        for name in ("best", "last"):
-            if (self.path / f"{name}.safetensors").is_file():
-                write_tensors(self.path / f"{name}.safetensors", *self.load_tensors(name))
-        self.files.guard_all()
-        self.write_info(format=FORMAT, prepared=prepared.directory.name)
 
     def prepared(self, directory: Path = Path("data")) -> Prepared | None:
         """The corpus the run was begun with, where it is still prepared here."""
@@ -212,7 +170,7 @@ class RunDirectory:
         Raises:
             UserError: the file is missing or damaged.
         """
-        self.files.read(f"{part}.tsv")
+        self.files.require(f"{part}.tsv")
         return list(read_pairs(str(self.path / f"{part}.tsv"), "", ""))
 
     def save_tensors(self, name: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
@@ -230,39 +188,6 @@ class RunDirectory:
         self.files.refuse_link(path.name)
         tensors, metadata = read_tensors(path, checked=written_by >= CHECKED)
         return tensors if written_by > 1 else renamed(tensors), metadata
-
-    def save_checkpoint(self, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-        """Write last.safetensors; the one before becomes previous.safetensors."""
-        self.save_tensors("next", tensors, metadata)
-        names = [self.path / f"{name}.safetensors" for name in ("previous", "last", "next")]
-        # Two steps, so that a whole checkpoint has one of the two names that are read at any moment.
-        for place, successor in pairwise(names):
-            if successor.exists():
-                successor.replace(place)
-
-    def load_checkpoint(self) -> tuple[dict[str, Tensor], dict[str, str], Path]:
-        """Tensors and metadata of last.safetensors, or of previous.safetensors where that is damaged, and its path.
-
-        Raises:
-            UserError: there is none that can be read.
-        """
-        last, previous = (self.path / f"{name}.safetensors" for name in ("last", "previous"))
-        if last.exists() or not previous.exists():
-            try:
-                return *self.load_tensors("last"), last
-            except DamagedError as error:
-                if not previous.exists():
-                    raise
-                log.warning(f"warning: {error}; {previous.name} is used instead")
-        return *self.load_tensors("previous"), previous
-
-    def keep_only(self, checkpoint: Path) -> None:
-        """Make this one the last, so that the next does not put a damaged one in the place of a good one."""
-        checkpoint.replace(self.path / "last.safetensors")
-
-    def has_checkpoint(self) -> bool:
-        """Whether there is one to resume from, be it damaged."""
-        return any((self.path / f"{name}.safetensors").exists() for name in ("last", "previous"))
 
     def metrics_up_to(self, step: int) -> str:
         """Lines of metrics.jsonl without those of later updates, which are lost, and without one that was cut off."""
@@ -295,10 +220,10 @@ class RunDirectory:
         try:
             return self.load_tensors("best")[0], best
         except DamagedError as error:
-            if not self.has_checkpoint():
+            if not self.checkpoints.exist:
                 raise
             log.warning(f"warning: {error}; the weights of the last checkpoint are used instead")
-        tensors, _, origin = self.load_checkpoint()
+        tensors, _, origin = self.checkpoints.load()
         for part in ("average.", "model."):
             weights = {name.removeprefix(part): each for name, each in tensors.items() if name.startswith(part)}
             if weights:

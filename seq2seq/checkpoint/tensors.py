@@ -41,7 +41,8 @@ def read_tensors(path: Path, checked: bool = True) -> tuple[dict[str, Tensor], d
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             metadata = dict(file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # Copies: what is handed out is the file itself, mapped, and changes with it.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise DamagedError(f"{path}: damaged or no safetensors file ({error})") from None
     found = metadata.pop(CHECKSUM, None)

@@ -16,7 +16,7 @@ from seq2seq.checkpoint import RunDirectory
 from seq2seq.comparison.machine import device_name, processor_name
 from seq2seq.comparison.significance import Estimate, Significance, paired_bootstrap
 from seq2seq.comparison.training_figures import TrainingFigures, training_figures
-from seq2seq.config.comparison import flat
+from seq2seq.config.differences import flat
 from seq2seq.data.corpus import Pair
 from seq2seq.data.files import read_lines, write_text
 from seq2seq.errors import UserError

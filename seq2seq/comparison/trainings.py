@@ -10,7 +10,8 @@ from pathlib import Path
 from seq2seq import cli
 from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config
-from seq2seq.config.comparison import Comparison, flat
+from seq2seq.config.comparison import Comparison
+from seq2seq.config.differences import differences
 from seq2seq.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -54,13 +55,11 @@ def _refuse_another(run: RunDirectory, config: Config, variant: str) -> None:
                 f"another --output"
             )
         return
-    there, asked = flat(run.config().model_dump(mode="json")), flat(config.model_dump(mode="json"))
-    for key in dict.fromkeys([*there, *asked]):
-        if there.get(key) != asked.get(key):
-            raise UserError(
-                f"{run.path}: was trained with {key}: {there.get(key)}, but variant {variant} now has "
-                f"{asked.get(key)}; remove the folder or name another --output"
-            )
+    for key, there, asked in differences(run.config(), config):
+        raise UserError(
+            f"{run.path}: was trained with {key}: {there}, but variant {variant} now has {asked}; "
+            f"remove the folder or name another --output"
+        )
 
 
 def _finished(run: RunDirectory) -> bool:

@@ -174,14 +174,6 @@ def _put(document: dict[str, Any], keys: list[str], value: Any) -> None:
     document[keys[-1]] = value
 
 
-def flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by their dotted keys."""
-    found: dict[str, Any] = {}
-    for key, value in settings.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
-
-
 def load_comparison(path: str | Path) -> Comparison:
     """Read the YAML of a comparison; `base` of what comes back is relative to the current folder.
 

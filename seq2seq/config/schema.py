@@ -48,9 +48,9 @@ class FilePair(Section):
     """Two files of parallel text: line n of one is the translation of line n of the other."""
 
     source: FileName
-    """Path of the source side, plain or .gz."""
+    """Path of the source side, plain, .gz or .bz2."""
     target: FileName
-    """Path of the target side, plain or .gz."""
+    """Path of the target side, plain, .gz or .bz2."""
 
 
 CorpusSpec = Annotated[
@@ -316,8 +316,8 @@ class Training(Section):
     checkpoint_minutes: Minutes | None = 5.0
     """Minutes between such checkpoints."""
     skip_limit: Count = 10
-    """Updates in a row that may be left out because loss or gradient is not finite; then the run goes back to its last
-    checkpoint with half the rate, once, and the next time it stops."""
+    """Updates in a row that may be left out because loss or gradient is not finite; then the run goes back to its best
+    weights with half the rate, once, and the next time it stops."""
 
     @model_validator(mode="after")
     def _ends(self) -> Self:

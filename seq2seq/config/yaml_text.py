@@ -137,6 +137,8 @@ def parse_yaml(text: str, name: str) -> tuple[Any, Lines]:
     Raises:
         UserError: it is not valid YAML, or uses more of YAML than settings need.
     """
+    if len(text) > MAX_BYTES:
+        raise UserError(f"{name}: over {MAX_BYTES:,} characters, so no configuration")
     try:
         loader = _CoreLoader(text)
         node = loader.get_single_node()

@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 import secrets
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -47,9 +48,25 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
         with _blamed_on(path), temporary.open("rb+") as written:
             os.fsync(written.fileno())
         with _blamed_on(path):
-            temporary.replace(path)
+            move(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def move(source: Path, target: Path) -> None:
+    """Rename a file over what is there, in one step.
+
+    Raises:
+        OSError: the system refuses, as Windows does, which is asked for a second, while a program has the target open.
+    """
+    for _ in range(20 if os.name == "nt" else 1):
+        try:
+            source.replace(target)
+            return
+        except PermissionError as error:
+            refused = error
+            time.sleep(0.05)
+    raise refused
 
 
 class _Target(io.FileIO):

@@ -13,6 +13,10 @@ class AverageWeights:
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
         self.parameters = dict(model.named_parameters())
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with the weights as they are."""
         self.average = {name: value.detach().clone() for name, value in self.parameters.items()}
 
     @torch.no_grad()

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from seq2seq.config import Config
@@ -24,10 +23,8 @@ class Piece(NamedTuple):
     def halves(self) -> list[Self]:
         """Both halves; of a single pair nothing is left."""
         middle = len(self.rows) // 2
-        return [
-            type(self)(*both)
-            for both in zip((self.rows[:middle], self.rows[middle:]), self.batch.halves(), strict=False)
-        ]
+        rows = [self.rows[:middle], self.rows[middle:]] if middle else []
+        return [type(self)(*both) for both in zip(rows, self.batch.halves(), strict=True)]
 
 
 class Sums(NamedTuple):
@@ -55,15 +52,12 @@ def accumulate_gradient(model: Seq2Seq, config: Config, pieces: Sequence[Piece],
         found = _try(model, config, pieces)
         if isinstance(found, Sums):
             return found
-        # Outside of `_try`, whose frame held on to what had been computed.
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
         tell(pieces[found])
         pieces = [*pieces[:found], *pieces[found].halves(), *pieces[found + 1 :]]
 
 
 def _try(model: Seq2Seq, config: Config, pieces: Sequence[Piece]) -> Sums | int:
-    """The sums, or which piece memory did not suffice for."""
+    """The sums, or which piece memory did not suffice for: what was computed of it is freed with this frame."""
     device = next(model.parameters()).device
     tokens = sum(int((piece.batch.target_output != PAD).sum()) for piece in pieces)
     likelihood = 0.0

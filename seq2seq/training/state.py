@@ -15,6 +15,8 @@ class TrainerState:
     """Next batch of the epoch."""
     epoch_batches: int = 0
     """Batches in an epoch."""
+    batch_tokens: int = 0
+    """training.batch_tokens of these batches; 0 where an older program did not say."""
     order: int = 0
     """CRC-32 of the pairs of all batches so far, in their order: two runs that agree in it read the same."""
     seconds: float = 0.0
@@ -48,7 +50,7 @@ class TrainerState:
     skipped_in_row: int = 0
     """How many of them came last, one after the other."""
     went_back: bool = False
-    """Whether the run has gone back to a checkpoint because of them, and has half the rate since."""
+    """Whether the run has gone back to its best weights because of them, and has half the rate since."""
     split: int = 0
     """Batches split because memory ran out."""
     left_out: int = 0

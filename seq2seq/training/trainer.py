@@ -34,8 +34,8 @@ ADVICE = "lower training.learning_rate or set training.clip_norm"
 Rows = NDArray[np.int64]
 
 
-class StoppedError(Exception):
-    """A stop was asked for in the middle of a validation."""
+class StoppedError(BaseException):
+    """A stop was asked for in the middle of a validation; like KeyboardInterrupt, nothing else is to catch it."""
 
 
 class Trainer:
@@ -71,7 +71,11 @@ class Trainer:
         decay = self.settings.average_decay
         self.average = AverageWeights(model, decay) if decay else None
         self._planned = 0, train.plan(0)
-        self.state = TrainerState(epoch_batches=len(self._planned[1]), peak_rate=self.settings.learning_rate)
+        self.state = TrainerState(
+            epoch_batches=len(self._planned[1]),
+            batch_tokens=self.settings.batch_tokens,
+            peak_rate=self.settings.learning_rate,
+        )
         self.metrics = ""
         self.stop_requested = False
         self._stoppable = False
@@ -80,7 +84,7 @@ class Trainer:
         """Train to the end of the budget; False when `request_stop` ended it before, saved and ready to resume.
 
         Raises:
-            UserError: a checkpoint cannot be written, or the loss stays infinite.
+            UserError: a checkpoint cannot be written, or loss or gradient stay infinite.
         """
         self._session_start = self.clock() - self.state.seconds
         limits = (self.settings.max_minutes, self.settings.max_steps, self.settings.max_epochs)
@@ -94,13 +98,15 @@ class Trainer:
                     self.validate()
                 elif self.checkpoint_due():
                     self.save()
-                if self.finished() or self.stop_requested:
+                finished = self.finished()
+                if finished or self.stop_requested:
                     break
                 self.update(self._next_batches())
-            if self.finished() and self.state.validated_step < self.state.step:
+            if finished and self.state.validated_step < self.state.step:
                 self.validate()
-            self.save()
-            if not self.finished() or self.state.validated_step < self.state.step:
+            if self.state.step > self._saved_step:
+                self.save()
+            if not finished or self.state.validated_step < self.state.step:
                 return False
             if not self.state.best_step:
                 raise UserError(f"{self.run.path}: training diverged, dev perplexity was never finite; {ADVICE}")
@@ -172,21 +178,30 @@ class Trainer:
         return self.describe(np.concatenate(batches))
 
     def _go_back(self, batches: Sequence[Rows]) -> None:
-        """Go on from the last checkpoint with half the rate; at the second time, give up."""
-        limit, lines = self.settings.skip_limit, self._lines(batches)
-        fault = f"loss or gradient was not finite in {limit} updates in a row"
-        if self.state.went_back:
-            raise UserError(f"{self.run.path}: {fault}, again after going back; {ADVICE}; the last batch: {lines}")
-        self.resume()
-        self.state.went_back = True
-        self.progress.take(self.metrics)
-        self.progress.write(f"{fault}; back to step {self.state.step:,} with half the rate")
+        """Go on from the best weights with half the rate; at the second time, or where there are none yet, give up.
+
+        The best weights, since which ones they are depends on the updates alone: a resumed run goes back to the same.
+        """
+        state, lines = self.state, self._lines(batches)
+        fault = f"loss or gradient was not finite in {self.settings.skip_limit} updates in a row"
+        if state.went_back or not state.best_step:
+            again = "again after going back" if state.went_back else "before any validation"
+            raise UserError(f"{self.run.path}: {fault}, {again}; {ADVICE}; the last batch: {lines}")
+        self.model.load_state_dict(self.run.load_tensors("best")[0])
+        self.optimizer.state.clear()
+        if self.average is not None:
+            self.average.restart()
+        state.went_back, state.skipped_in_row = True, 0
+        self.progress.write(f"{fault}; back to the weights of step {state.best_step:,}, with half the rate")
         self.save()
 
     def validation_due(self) -> bool:
-        """Whether validate_every updates have passed and, of limited time, another one stays within its share."""
+        """Whether validate_every updates have passed and, of limited time, another one stays within its share.
+
+        Not in the middle of skipped updates, whose weights may be at fault.
+        """
         state = self.state
-        if state.step - state.validated_step < self.settings.validate_every:
+        if state.skipped_in_row or state.step - state.validated_step < self.settings.validate_every:
             return False
         cost = state.validation_seconds + state.last_validation_seconds
         return not self.settings.max_minutes or cost <= VALIDATION_SHARE * (self.seconds() - state.validation_seconds)
@@ -234,6 +249,8 @@ class Trainer:
             dev_bleu=round(bleu, 4),
             best=better,
             skipped=state.skipped,
+            split=state.split,
+            left_out=state.left_out,
         )
         self.save()
         self.progress.restart_clock()
@@ -290,8 +307,8 @@ class Trainer:
             self.state.seconds = self.seconds()
             tensors = resuming.collect(self.model, self.optimizer, self.average, self.device)
             metadata = {resuming.STATE: resuming.state_to_json(self.state), "metrics": self.progress.metrics}
-            self.run.save_checkpoint(tensors, metadata)
-        self._saved_step, self._saved_seconds = self.state.step, self.seconds()
+            self.run.checkpoints.save(tensors, metadata)
+            self._saved_step, self._saved_seconds = self.state.step, self.seconds()
 
     def resume(self) -> None:
         """Go on from the last checkpoint as if the run had never stopped.
@@ -299,18 +316,23 @@ class Trainer:
         Raises:
             UserError: no checkpoint can be read, or it is not one of this version.
         """
-        tensors, metadata, origin = self.run.load_checkpoint()
+        tensors, metadata, origin = self.run.checkpoints.load()
         try:
             state = resuming.state_from_json(metadata[resuming.STATE])
             resuming.restore(tensors, self.model, self.optimizer, self.average, self.device)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[-1].strip()[:200]
             raise UserError(f"{origin}: holds no trainer state that fits ({reason}); start a new run") from None
-        self.run.keep_only(origin)
-        if state.epoch_batches != self.state.epoch_batches:
-            # With another batch size "batch n of the epoch" is another place: the epoch begins anew.
-            state.batch, state.epoch_batches = 0, self.state.epoch_batches
+        self.run.checkpoints.make_last(origin)
+        if (state.batch_tokens or self.state.batch_tokens, state.epoch_batches) != (
+            self.state.batch_tokens,
+            self.state.epoch_batches,
+        ):
+            # With another batch size "batch n of the epoch" is another place: the epoch under way begins anew.
+            state.epoch += state.batch >= state.epoch_batches
+            state.batch = 0
+        state.batch_tokens, state.epoch_batches = self.state.batch_tokens, self.state.epoch_batches
         if state.peak_rate != self.settings.learning_rate:
             state.went_back, state.peak_rate = False, self.settings.learning_rate
         self.state = state
-        self.metrics = metadata.get("metrics", self.run.metrics_up_to(state.step))
+        self.metrics = metadata["metrics"] if "metrics" in metadata else self.run.metrics_up_to(state.step)

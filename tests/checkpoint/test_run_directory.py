@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seq2seq.checkpoint import FORMAT, RunDirectory, find_run, find_unfinished
+from seq2seq.checkpoint import FORMAT, RunDirectory, adopt, find_run, find_unfinished
 from seq2seq.config import Config, dump_config
 from seq2seq.data.prepare import Prepared
 from seq2seq.errors import UserError
@@ -51,7 +51,7 @@ def spoil(path: Path) -> None:
 def test_where_the_best_weights_are_damaged_the_last_checkpoint_translates_with_a_warning(
     run: RunDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    weights = run.load_checkpoint()[0]
+    weights = run.checkpoints.load()[0]
     spoil(run.path / "best.safetensors")
     model = Translator.load(run.path).model
     assert "best.safetensors: damaged: its content does not fit its checksum; the weights of the last" in caplog.text
@@ -83,19 +83,19 @@ def test_there_is_a_whole_checkpoint_at_every_moment_of_saving_one(
             raise KeyboardInterrupt
         return replace(path, target)
 
-    run.save_checkpoint({"a": torch.tensor(1)}, {})
+    run.checkpoints.save({"a": torch.tensor(1)}, {})
     monkeypatch.setattr(Path, "replace", counted)
     with pytest.raises(KeyboardInterrupt):
-        run.save_checkpoint({"a": torch.tensor(2)}, {})
-    assert run.load_checkpoint()[0] == {"a": torch.tensor(1)}
+        run.checkpoints.save({"a": torch.tensor(2)}, {})
+    assert run.checkpoints.load()[0] == {"a": torch.tensor(1)}
     monkeypatch.undo()
-    run.save_checkpoint({"a": torch.tensor(3)}, {})
-    assert run.load_checkpoint()[0] == {"a": torch.tensor(3)}
+    run.checkpoints.save({"a": torch.tensor(3)}, {})
+    assert run.checkpoints.load()[0] == {"a": torch.tensor(3)}
     spoil(run.path / "last.safetensors")
-    tensors, _, origin = run.load_checkpoint()
+    tensors, _, origin = run.checkpoints.load()
     assert tensors == {"a": torch.tensor(1)}, "not that of another training, nor the damaged one"
-    run.keep_only(origin)
-    run.save_checkpoint({"a": torch.tensor(4)}, {})
+    run.checkpoints.make_last(origin)
+    run.checkpoints.save({"a": torch.tensor(4)}, {})
     assert run.load_tensors("previous")[0] == {"a": torch.tensor(1)}
 
 
@@ -181,13 +181,13 @@ def test_only_what_may_change_changes_on_resume(run: RunDirectory, caplog: pytes
     caplog.set_level("INFO")
     config, prepared = run.config(), Prepared(Path("data/prepared") / run.info()["prepared"])
     faster = config.model_copy(update={"training": config.training.model_copy(update={"learning_rate": 0.1})})
-    run.adopt(faster, prepared)
+    adopt(run, faster, prepared)
     assert run.config().training.learning_rate == 0.1
     assert "training.learning_rate: 0.005 -> 0.1" in caplog.text
     with pytest.raises(UserError, match=r"encoder\.layers is 2, but the run was begun with 1"):
-        run.adopt(config.model_copy(update={"encoder": config.encoder.model_copy(update={"layers": 2})}), prepared)
+        adopt(run, config.model_copy(update={"encoder": config.encoder.model_copy(update={"layers": 2})}), prepared)
     with pytest.raises(UserError, match=r"data: the text of .* has changed since"):
-        run.adopt(config, Prepared(Path("data/prepared/another")))
+        adopt(run, config, Prepared(Path("data/prepared/another")))
 
 
 def test_the_newest_unfinished_run_of_exactly_this_name_is_found(

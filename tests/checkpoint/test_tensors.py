@@ -27,6 +27,13 @@ def test_tensors_come_back_equal_with_their_metadata(file: Path) -> None:
     assert all(torch.equal(tensors[name], value) for name, value in TENSORS.items())
 
 
+def test_what_was_read_does_not_change_with_the_file(file: Path) -> None:
+    tensors, _ = read_tensors(file)
+    with file.open("r+b") as opened:
+        opened.write(bytes(file.stat().st_size))
+    assert all(torch.equal(tensors[name], value) for name, value in TENSORS.items())
+
+
 def test_a_flipped_bit_is_noticed_wherever_it_is(file: Path) -> None:
     content = file.read_bytes()
     whole = read_tensors(file)

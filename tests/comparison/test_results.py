@@ -23,7 +23,7 @@ from seq2seq.comparison.results import (
 )
 from seq2seq.comparison.significance import Estimate
 from seq2seq.comparison.text import to_text
-from seq2seq.config.comparison import flat
+from seq2seq.config.differences import flat
 from seq2seq.plotting.labels import display_width
 
 

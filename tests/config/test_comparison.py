@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from seq2seq.config.comparison import Comparison, flat, load_comparison
+from seq2seq.config.comparison import Comparison, load_comparison
+from seq2seq.config.differences import flat
 from seq2seq.config.loading import load_config
 from seq2seq.config.yaml_text import parse_yaml
 from seq2seq.errors import UserError

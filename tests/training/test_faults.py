@@ -16,7 +16,7 @@ from seq2seq.model.seq2seq import Predictions
 from seq2seq.training.gradient import Piece, accumulate_gradient
 from seq2seq.training.loss import model_perplexity
 from seq2seq.training.trainer import Rows, Trainer
-from tests.training.case import Case
+from tests.training.case import Case, stop_at
 
 
 def spoil_gradients(trainer: Trainer, *steps: int) -> None:
@@ -68,69 +68,105 @@ def test_a_loss_that_is_not_finite_is_skipped_even_where_its_gradient_is(digits:
     assert np.isfinite(norms).all() and norms[0] > 0
 
 
+def poison(trainer: Trainer, *steps: int) -> None:
+    """Make the bias NaN in these updates, unless the run has gone back: what a rate too high does to weights."""
+    update = trainer.update
+
+    def poisoned(batches: Sequence[Rows]) -> None:
+        if trainer.state.step + 1 in steps and not trainer.state.went_back:
+            trainer.model.decoder.output_bias.data[0] = math.nan
+        update(batches)
+
+    trainer.update = poisoned  # type: ignore[method-assign]
+
+
+BACK = ("training.max_steps=40", "training.skip_limit=3", "training.validate_every=10", "training.schedule=constant")
+
+
 def test_after_too_many_in_a_row_the_run_goes_back_once_with_half_the_rate(
     digits: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sets = ["training.max_steps=30", "training.skip_limit=3", "training.checkpoint_steps=4", "training.warmup_steps=0"]
-    case = Case(digits, tmp_path, *sets, "training.schedule=constant", "training.validate_every=10")
+    case = Case(digits, tmp_path, *BACK, "training.warmup_steps=0", "training.average_decay=0.9")
     trainer = case.trainer()
     spoil_gradients(trainer, 11)  # a single one is no reason to go back
-    rates: list[tuple[int, float]] = []
-    update = trainer.update
-
-    def noting(batches: Sequence[Rows]) -> None:
-        bad = trainer.state.step + 1 in (15, 16, 17) and not trainer.state.went_back
-        trainer.model.decoder.output_bias.data[0] = math.nan if bad else 0.0
-        update(batches)
-        rates.append((trainer.state.step, trainer.state.learning_rate))
-
-    trainer.update = noting  # type: ignore[method-assign]
+    poison(trainer, 25)
     assert trainer.fit()
+    assert (trainer.state.step, trainer.state.went_back, trainer.state.skipped) == (40, True, 4)
+    said = "loss or gradient was not finite in 3 updates in a row; back to the weights of step 20, with half the rate"
+    assert said in capsys.readouterr().err
     rate = case.config.training.learning_rate
-    assert trainer.state.went_back and trainer.state.step == 30
-    assert "loss or gradient was not finite in 3 updates in a row; back to step 14" in capsys.readouterr().err
-    # Updates 1 to 16 at the full rate, then back to 14 (the last checkpoint), and 15 to 30 at half of it.
-    assert rates[15] == (16, rate)
-    assert rates[17] == (15, rate / 2) and rates[-1] == (30, rate / 2)
-    assert [line["step"] for line in case.metrics()] == [10, 20, 30]
-    again = case.trainer()
-    again.resume()
-    assert again.state.went_back, "a resumed run remembers"
+    assert [line["learning_rate"] for line in case.metrics()] == [rate, rate, rate / 2, rate / 2]
+    assert [(line["step"], line["skipped"]) for line in case.metrics()] == [(10, 0), (20, 1), (30, 4), (40, 4)]
+    assert all(torch.isfinite(each).all() for each in trainer.model.parameters())
+
+
+@pytest.mark.parametrize("stop", [18, 23, 26, 29])
+def test_a_run_that_was_stopped_goes_back_to_the_same_weights(stop: int, digits: Path, tmp_path: Path) -> None:
+    outcomes = []
+    for name in ("whole", "broken"):
+        case = Case(digits, tmp_path / name, *BACK, "encoder.dropout=0.2")
+        trainer = case.trainer()
+        poison(trainer, 25, 26, 27)
+        if name == "broken":
+            stop_at(trainer, stop)
+            assert not trainer.fit()
+            trainer = case.trainer()
+            trainer.resume()
+            poison(trainer, 25, 26, 27)
+        assert trainer.fit()
+        outcomes.append((case.run.load_tensors("last")[0], trainer.state.skipped, trainer.state.order))
+    (whole, *numbers), (broken, *others) = outcomes
+    assert numbers == others and numbers[0] == 3
+    assert all(torch.equal(whole[name], broken[name]) for name in whole)
 
 
 def test_a_run_that_fails_again_after_going_back_ends_with_the_lines_of_the_batch(digits: Path, tmp_path: Path) -> None:
-    case = Case(digits, tmp_path, "training.max_steps=30", "training.skip_limit=3", "training.batch_tokens=24")
+    case = Case(digits, tmp_path, *BACK, "training.batch_tokens=24", "training.validate_every=4")
     trainer = case.trainer()
-    spoil_gradients(trainer, *range(5, 30))
+    spoil_gradients(trainer, *range(5, 40))
     with pytest.raises(UserError, match="not finite in 3 updates in a row, again after going back") as caught:
         trainer.fit()
-    rows = np.concatenate(trainer.train.plan(0)[6:7])
-    lines = [str(row + 1) for row in sorted(rows)]
+    assert trainer.state.step == 10
+    lines = [str(row + 1) for row in sorted(trainer.train.plan(0)[9])]
     assert f"the last batch: {digits.as_posix()}/train.tsv, lines {', '.join(lines)}" in str(caught.value)
     assert "lower training.learning_rate" in str(caught.value) and "\n" not in str(caught.value)
-    assert trainer.run.load_checkpoint()[0], "what was good is still there"
+    assert case.run.checkpoints.load()[0], "what was good is still there"
+
+
+def test_before_any_validation_there_is_nothing_to_go_back_to(digits: Path, tmp_path: Path) -> None:
+    case = Case(digits, tmp_path, *BACK)
+    trainer = case.trainer()
+    spoil_gradients(trainer, *range(1, 40))
+    with pytest.raises(UserError, match="not finite in 3 updates in a row, before any validation; lower training.lear"):
+        trainer.fit()
 
 
 def test_another_rate_on_resume_gives_the_run_its_second_chance_again(digits: Path, tmp_path: Path) -> None:
-    case = Case(digits, tmp_path, "training.max_steps=30", "training.skip_limit=3")
-    trainer = case.trainer()
-    spoil_gradients(trainer, *range(5, 30))
-    with pytest.raises(UserError):
-        trainer.fit()
+    trainer = Case(digits, tmp_path, *BACK).trainer()
+    poison(trainer, 25)
+    trainer.fit()
     for rate, went_back in (("5e-3", True), ("1e-3", False)):
-        again = Case(digits, tmp_path, "training.max_steps=30", f"training.learning_rate={rate}").trainer()
+        again = Case(digits, tmp_path, *BACK, f"training.learning_rate={rate}").trainer()
         again.resume()
         assert again.state.went_back is went_back
 
 
-def test_a_checkpoint_never_holds_weights_that_may_be_at_fault(digits: Path, tmp_path: Path) -> None:
-    case = Case(digits, tmp_path, "training.max_steps=8", "training.checkpoint_steps=1", "training.warmup_steps=0")
+def test_neither_checkpoint_nor_best_weights_are_taken_in_the_middle_of_skipped_updates(
+    digits: Path, tmp_path: Path
+) -> None:
+    sets = ["training.max_steps=9", "training.checkpoint_steps=2", "training.validate_every=6"]
+    case = Case(digits, tmp_path, *sets)
     trainer = case.trainer()
-    spoil_gradients(trainer, 6, 7, 8)
-    trainer.fit()
+    spoil_gradients(trainer, 6, 7)
+    stop_at(trainer, 7)
+    assert not trainer.fit()
     again = case.trainer()
     again.resume()
-    assert again.state.step == 5
+    assert again.state.step == 4, "updates 5 to 7 are done again"
+    assert case.metrics() == []
+    spoil_gradients(again, 6, 7)
+    assert again.fit()
+    assert [line["step"] for line in case.metrics()] == [8, 9], "as soon as an update is good again, and at the end"
 
 
 def test_a_run_that_diverges_is_said_to_have_diverged_and_its_metrics_stay_json(digits: Path, tmp_path: Path) -> None:

@@ -2,8 +2,7 @@
 
 import dataclasses
 import json
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import torch
 from seq2seq.checkpoint import RunDirectory
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq
-from seq2seq.training import trainer as module
 from seq2seq.training.trainer import Rows, Trainer
 from tests.training.case import Case, stop_at
 
@@ -75,7 +73,7 @@ def run_through(case: Case, *events: tuple[str, int]) -> dict[str, object]:
     """Train with the given ends in between, each in a new trainer as in a new process."""
     for kind, step in events:
         trainer = case.trainer()
-        if case.run.has_checkpoint():
+        if case.run.checkpoints.exist:
             torch.manual_seed(999)
             trainer.resume()
         if kind == "kill":
@@ -87,7 +85,7 @@ def run_through(case: Case, *events: tuple[str, int]) -> dict[str, object]:
             assert not trainer.fit()
             assert trainer.state.step == step
     trainer = case.trainer()
-    if case.run.has_checkpoint():
+    if case.run.checkpoints.exist:
         trainer.resume()
     assert trainer.fit()
     return outcome(case.run)
@@ -132,6 +130,29 @@ def test_a_budget_of_minutes_goes_on_where_it_was(event: tuple[str, int], digits
     assert abs(steps[0] - steps[1]) <= 3, steps
 
 
+def test_a_last_validation_that_is_quicker_than_the_one_before_ends_training_all_the_same(
+    digits: Path, tmp_path: Path
+) -> None:
+    sets = ["training.max_steps=null", "training.max_minutes=5", "training.validate_every=20"]
+    case = Case(digits, tmp_path, *sets)
+    case.clock = clock = Ticks()
+    trainer, costs = case.trainer(), iter([20.0])
+
+    def slow_at_first(_: Seq2Seq) -> float:
+        clock.now += next(costs, 2.0)
+        return 0.0
+
+    trainer.dev_bleu = slow_at_first
+    assert trainer.fit()
+    assert case.metrics()[-1]["step"] == trainer.state.step
+
+
+def test_a_stop_in_the_last_update_is_not_lost(digits: Path, tmp_path: Path) -> None:
+    trainer = Case(digits, tmp_path, "training.max_steps=5", "training.validate_every=5").trainer()
+    stop_at(trainer, 5)
+    assert not trainer.fit()
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_one_seed_gives_the_same_metrics_each_time(threads: int, digits: Path, tmp_path: Path) -> None:
     before = torch.get_num_threads()
@@ -147,13 +168,13 @@ def test_one_seed_gives_the_same_metrics_each_time(threads: int, digits: Path, t
 def steps_saved(trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Train; at which updates checkpoints were written."""
     saved: list[int] = []
-    save = trainer.run.save_checkpoint
+    save = trainer.run.checkpoints.save
 
     def noting(tensors: dict[str, torch.Tensor], metadata: dict[str, str]) -> None:
         saved.append(trainer.state.step)
         save(tensors, metadata)
 
-    monkeypatch.setattr(trainer.run, "save_checkpoint", noting)
+    monkeypatch.setattr(trainer.run.checkpoints, "save", noting)
     trainer.fit()
     return saved
 
@@ -162,8 +183,7 @@ def test_a_checkpoint_is_made_every_so_many_updates(
     digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = Case(digits, tmp_path, "training.max_steps=25", "training.checkpoint_steps=7")
-    # At the end: after validation, and when all is done.
-    assert steps_saved(case.trainer(), monkeypatch) == [0, 7, 14, 21, 25, 25]
+    assert steps_saved(case.trainer(), monkeypatch) == [0, 7, 14, 21, 25]
 
 
 def test_a_checkpoint_is_made_every_so_many_minutes(
@@ -175,7 +195,7 @@ def test_a_checkpoint_is_made_every_so_many_minutes(
     assert len(saved) > 4 and max(late - early for early, late in pairwise(saved)) <= 6, saved
     case = Case(digits, tmp_path / "off", "training.max_steps=25", "training.checkpoint_minutes=null")
     case.clock = Ticks()
-    assert steps_saved(case.trainer(), monkeypatch) == [0, 25, 25]
+    assert steps_saved(case.trainer(), monkeypatch) == [0, 25]
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_gives_the_same_end(
@@ -265,6 +285,16 @@ def test_a_checkpoint_without_a_usable_state_is_refused_by_name(
         case.trainer().resume()
 
 
+def test_another_batch_size_of_as_many_batches_begins_the_epoch_anew_as_well(digits: Path, tmp_path: Path) -> None:
+    case = Case(digits, tmp_path, "training.max_steps=5")
+    case.trainer().fit()
+    for size, batch in (("600", 5), ("601", 0)):
+        again = Case(digits, tmp_path, f"training.batch_tokens={size}").trainer()
+        again.state.epoch_batches = 43
+        again.resume()
+        assert (again.state.batch, again.state.epoch) == (batch, 0)
+
+
 def test_all_counters_are_kept(digits: Path, tmp_path: Path) -> None:
     case = Case(digits, tmp_path, "training.max_steps=3")
     trainer = case.trainer()
@@ -272,9 +302,3 @@ def test_all_counters_are_kept(digits: Path, tmp_path: Path) -> None:
     again = case.trainer()
     again.resume()
     assert dataclasses.asdict(again.state) == dataclasses.asdict(trainer.state) | {"seconds": again.state.seconds}
-
-
-@pytest.fixture(autouse=True)
-def _validate_by_steps_alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(module, "VALIDATION_SHARE", math.inf)
-    yield
