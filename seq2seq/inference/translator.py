@@ -17,7 +17,7 @@ from seq2seq.data.cleaning import normalize
 from seq2seq.data.languages import writes_blanks
 from seq2seq.data.tokenizer import BOS, EOS, PAD, UNK, TextTokenizer
 from seq2seq.data.tokenizer.protocol import SPECIALS
-from seq2seq.errors import UserError
+from seq2seq.errors import UserError, is_out_of_memory
 from seq2seq.inference.long_text import BlockDiagonal, cut
 from seq2seq.inference.search import Hypothesis, beam_search, greedy
 from seq2seq.model import DecoderState, Memory, Seq2Seq
@@ -271,6 +271,17 @@ class Translator:
         return found
 
     def _search(self, sources: Sequence[Ids], beam: int, attention: bool) -> list[Hypothesis]:
+        """The best hypothesis of each source: of all at once, or of halves where memory does not suffice."""
+        middle = len(sources) // 2
+        try:
+            return self._search_together(sources, beam, attention)
+        except (RuntimeError, MemoryError) as error:
+            if not (middle and is_out_of_memory(error)):
+                raise
+        parts = (sources[:middle], sources[middle:])
+        return [best for part in parts for best in self._search(part, beam, attention)]
+
+    def _search_together(self, sources: Sequence[Ids], beam: int, attention: bool) -> list[Hypothesis]:
         search = self.search
         ids = pad(sources, None, EOS).to(self.device)
         limits = (ids != PAD).sum(dim=1) * search.max_length_ratio + search.max_length_extra

@@ -106,3 +106,20 @@ def test_a_translation_ends_at_its_limit() -> None:
         found = translator.translate(["12", "1234"], beam=beam)
         # Two tokens for each source token (</s> counts) and ten more.
         assert [len(each.target_tokens) for each in found] == [2 * 3 + 10, 2 * 5 + 10]
+
+
+def test_a_batch_that_memory_does_not_suffice_for_is_translated_in_parts(home: Path) -> None:
+    translator = load(str(home / "runs" / "tiny"))
+    texts = [str(number) for number in range(100, 117)]
+    expected = [each.text for each in translator.translate(texts)]
+    encode, sizes = translator.model.encode, []
+
+    def limited(source: torch.Tensor) -> object:
+        sizes.append(len(source))
+        if len(source) > 4:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return encode(source)
+
+    translator.model.encode = limited  # type: ignore[method-assign, assignment]
+    assert [each.text for each in translator.translate(texts)] == expected
+    assert max(sizes) == 17 and min(sizes) < 5

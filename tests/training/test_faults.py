@@ -137,7 +137,7 @@ def test_before_any_validation_there_is_nothing_to_go_back_to(digits: Path, tmp_
     case = Case(digits, tmp_path, *BACK)
     trainer = case.trainer()
     spoil_gradients(trainer, *range(1, 40))
-    with pytest.raises(UserError, match=r"not finite in 3 updates in a row, before any validation; lower training\.lear"):
+    with pytest.raises(UserError, match=r"not finite in 3 updates in a row, before any validation; lower"):
         trainer.fit()
 
 
