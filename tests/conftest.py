@@ -1,7 +1,12 @@
 """Shapes are checked while tests run: each signature of seq2seq.model is enforced by jaxtyping and beartype."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
+
+# Before torch reads it, and for commands that tests start: sizes this small gain nothing from more threads, and lose
+# much where other work shares the processor.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
