@@ -262,8 +262,8 @@ def other(compared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("running", "test", "metrics"):
         shutil.copytree(compared / "out/additive-s3", folder / name)
     RunDirectory(folder / "running").write_info(status="running")
-    test = folder / "test/test.tsv"
-    test.write_text("123\t321\n" + test.read_text(encoding="utf-8"), encoding="utf-8")
+    test = RunDirectory(folder / "test").files
+    test.write("test.tsv", "123\t321\n" + test.read("test.tsv"))
     metrics = folder / "metrics/metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines()
     metrics.write_text("\n".join([lines[0], '{"dev_bleu": 1.0, "step": 20, "epoch": 1}']) + "\n", encoding="utf-8")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from seq2seq import load
+from seq2seq.checkpoint import RunDirectory
 from seq2seq.inference.translator import Translation
 from tests.helpers import ROOT, command
 
@@ -116,9 +117,10 @@ def test_a_run_that_looks_everywhere_alike_shows_no_attention(
     option: str, line: list[str], home: Path, tmp_path: Path
 ) -> None:
     run = shutil.copytree(home / "runs/tiny", tmp_path / "run")
-    config = (run / "config.yaml").read_text("utf-8")
+    files = RunDirectory(run).files
+    config = files.read("config.yaml")
     assert config.count("kind: additive") == 1
-    (run / "config.yaml").write_text(config.replace("kind: additive", "kind: none"), encoding="utf-8")
+    files.write("config.yaml", config.replace("kind: additive", "kind: none"))
     # Without weights, nothing can be translated before it is refused.
     (run / "best.safetensors").unlink()
     done = command(*line, "--model", "run", cwd=tmp_path)
