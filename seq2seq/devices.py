@@ -15,6 +15,8 @@ def choose_device(name: str) -> torch.device:
         UserError: this machine has no such device.
     """
     cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    if name == "auto" and cuda and "LOCAL_RANK" in os.environ:  # of torchrun: a device for each process
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
     if name == "auto":
         return torch.device("cuda" if cuda else "mps" if mps else "cpu")
     # torch.device takes an index of 8 bits: its cuda:300 is cuda:44.

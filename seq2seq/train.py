@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from seq2seq.checkpoint import RunDirectory
     from seq2seq.config import Config
     from seq2seq.data.prepare import Prepared
+    from seq2seq.training.processes import Processes
     from seq2seq.training.trainer import Trainer
 
 # By name: run as a command, this module is called __main__.
@@ -35,10 +36,15 @@ def main(arguments: argparse.Namespace) -> int:
     from seq2seq.data.prepare import prepare
     from seq2seq.devices import choose_device, use_threads
     from seq2seq.evaluation import evaluate_run
+    from seq2seq.training.processes import join
 
     config = load_config(arguments.config, arguments.set)
     device = choose_device(config.device)
     use_threads(config.threads)
+    processes = join(device)
+    if not processes.is_first:
+        logging.getLogger("seq2seq").setLevel(logging.WARNING)
+        return _take_part(config, device, processes)
     run = _run_directory(arguments)
     prepared = prepare(config)
     check_budget(prepared, config.training.batch_tokens)
@@ -47,15 +53,16 @@ def main(arguments: argparse.Namespace) -> int:
     with run.locked():
         if arguments.resume:
             adopt(run, config, prepared)
-        trainer = _trainer(config, prepared, run, device)
-        if run.checkpoints.exist:
+        processes.from_first(run.path)
+        trainer = _trainer(config, prepared, run, device, processes)
+        if processes.from_first(run.checkpoints.exist):
             trainer.resume()
         log.info(f"run directory: {run.path}")
         with _saying_how_to_go_on(arguments, run):
             with _stop_on_signal(trainer) as caught:
-                trainer.fit()
-            if caught:
-                raise cli.Interrupted(128 + caught[0])
+                done = trainer.fit()
+            if caught or not done:  # or another process was asked to stop
+                raise cli.Interrupted(128 + (caught or [signal.SIGTERM])[0])
             report = evaluate_run(run, "test", device)
             run.write_json("report.json", report.to_json())
             run.write_info(status="finished", finished=time.time())
@@ -79,6 +86,20 @@ def _saying_how_to_go_on(arguments: argparse.Namespace, run: "RunDirectory") -> 
         raise
 
 
+def _take_part(config: "Config", device: "torch.device", processes: "Processes") -> int:
+    """What all processes but the first do: their part of each batch, once the first has prepared the corpus."""
+    from seq2seq.checkpoint import RunDirectory
+    from seq2seq.data.prepare import prepare
+
+    run = RunDirectory(processes.from_first(Path()))
+    trainer = _trainer(config, prepare(config), run, device, processes)
+    if processes.from_first(False):
+        trainer.resume()
+    with _stop_on_signal(trainer):
+        trainer.fit()
+    return 0
+
+
 def _run_directory(arguments: argparse.Namespace) -> "RunDirectory":
     from seq2seq.checkpoint import RUNS, RunDirectory, find_unfinished
 
@@ -93,7 +114,9 @@ def _run_directory(arguments: argparse.Namespace) -> "RunDirectory":
     return run
 
 
-def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device: "torch.device") -> "Trainer":
+def _trainer(
+    config: "Config", prepared: "Prepared", run: "RunDirectory", device: "torch.device", processes: "Processes"
+) -> "Trainer":
     import torch
 
     from seq2seq.data.batching import Batches
@@ -105,6 +128,8 @@ def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device
     source, target = prepared.tokenizer("source"), prepared.tokenizer("target")
     torch.manual_seed(config.seed)
     model = build_model(config, source.size, target.size).to(device)
+    if processes.rank:  # the same weights, but other dropout
+        torch.manual_seed(config.seed + processes.rank)
     alphas = config.tokenizer.source.sampling_alpha, config.tokenizer.target.sampling_alpha
     sampler = SubwordSampler(prepared.pairs("train"), source, target, *alphas, config.seed) if any(alphas) else None
     train = Batches(prepared.store("train"), config.training.batch_tokens, config.seed, sampler)
@@ -114,7 +139,9 @@ def _trainer(config: "Config", prepared: "Prepared", run: "RunDirectory", device
         f"model: {parameters:,} parameters on {device}; {len(train.plan(0)):,} batches an epoch, "
         f"{train.padding_share():.1%} padding"
     )
-    return Trainer(model, config, train, dev, dev_bleu(config, prepared), prepared.origins().describe, run)
+    return Trainer(
+        model, config, train, dev, dev_bleu(config, prepared, processes), prepared.origins().describe, run, processes
+    )
 
 
 @contextmanager

@@ -41,10 +41,9 @@ def adopt(run: RunDirectory, config: Config, prepared: Prepared) -> None:
 
 
 def _is_of(run: RunDirectory, prepared: Prepared) -> bool:
-    info, name = run.info(), prepared.directory.name
-    if info.get("prepared") == name or info["format"] == FORMAT:
-        return info.get("prepared") == name
-    # Names of corpora change with what prepares them: a run of an older format is known by its files.
+    if run.info().get("prepared") == prepared.directory.name:
+        return True
+    # Names of corpora change with what prepares them: then a run is known by its files.
     ours = [run.path / "dev.tsv", run.path / "test.tsv", *run.path.glob("tokenizer.*")]
     theirs = [prepared.directory / path.name for path in ours]
     return all(b.exists() and digest_of(a) == digest_of(b) for a, b in zip(ours, theirs, strict=True))

@@ -1,15 +1,17 @@
 """Batches of like lengths under a token budget, in a seeded order that can be taken up anywhere."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from seq2seq.data.reading_ahead import ReadingAhead, Rows
 from seq2seq.data.sampling import SubwordSampler
-from seq2seq.data.store import ParallelStore
+from seq2seq.data.store import Flat, ParallelStore, flat
 from seq2seq.data.tokenizer import BOS, EOS, PAD
 
 Ids = Sequence[int] | NDArray[np.int32]
@@ -38,34 +40,40 @@ class Batch(NamedTuple):
 
 def pad(sentences: Sequence[Ids], before: int | None, after: int | None) -> Tensor:
     """Ids of sentences as one (B S) int64 tensor, with an id put before and after each, padded at the end."""
-    extra = (before is not None) + (after is not None)
-    out = np.full((len(sentences), max(map(len, sentences), default=0) + extra), PAD, dtype=np.int64)
-    start = 0 if before is None else 1
+    return _pad(flat(sentences), before, after)
+
+
+def _pad(sentences: Flat, before: int | None, after: int | None) -> Tensor:
+    lengths = sentences.lengths
+    start, longest = int(before is not None), int(lengths.max(initial=0))
+    out = np.full((len(lengths), start + longest + (after is not None)), PAD, dtype=np.int64)
     if before is not None:
         out[:, 0] = before
-    for row, sentence in zip(out, sentences, strict=True):
-        row[start : start + len(sentence)] = sentence
-        if after is not None:
-            row[start + len(sentence)] = after
+    out[:, start : start + longest][np.arange(longest) < lengths[:, None]] = sentences.ids
+    if after is not None:
+        out[np.arange(len(lengths)), start + lengths] = after
     return torch.from_numpy(out)
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
     """A Batch from the ids of both sides, without special ids."""
-    return Batch(pad(sources, None, EOS), pad(targets, BOS, None), pad(targets, None, EOS))
+    return _batch(flat(sources), flat(targets))
 
 
-def group(lengths: NDArray[np.int64], order: NDArray[np.int64], budget: int) -> list[NDArray[np.int64]]:
+def _batch(sources: Flat, targets: Flat) -> Batch:
+    return Batch(_pad(sources, None, EOS), _pad(targets, BOS, None), _pad(targets, None, EOS))
+
+
+def group(lengths: NDArray[np.integer[Any]], order: Rows, budget: int) -> list[Rows]:
     """Cut `order` into runs whose count times greatest length stays within `budget`; a longer one stands alone."""
-    groups, start, longest = [], 0, 0
-    for position, index in enumerate(order):
-        longest = max(longest, int(lengths[index]))
-        if position > start and (position - start + 1) * longest > budget:
-            groups.append(order[start:position])
-            start, longest = position, int(lengths[index])
-    if len(order) > start:
-        groups.append(order[start:])
-    return groups
+    cuts, start, longest = [0], 0, 0
+    for position, length in enumerate(lengths[order].data):
+        if length > longest:
+            longest = length
+        if (position - start + 1) * longest > budget and position > start:
+            cuts.append(position)
+            start, longest = position, length
+    return [order[one:other] for one, other in pairwise([*cuts, len(order)])] if len(order) else []
 
 
 class Batches:
@@ -85,20 +93,43 @@ class Batches:
         # One more for </s> (source) or <s> (target).
         self.source_lengths = store.source.lengths + 1
         self.target_lengths = store.target.lengths + 1
+        self._planned: tuple[int, list[Rows], ReadingAhead] | None = None
 
-    def plan(self, epoch: int) -> list[NDArray[np.int64]]:
-        """The pairs of each batch: sentences of like lengths, shuffled within and between, by (seed, epoch) alone."""
-        order = np.arange(len(self.store))
+    def plan(self, epoch: int) -> list[Rows]:
+        """The pairs of each batch: sentences of like lengths, shuffled within and between, by (seed, epoch) alone.
+
+        The last plan is kept, and given again when it is asked for again.
+        """
+        if self._planned is None or self._planned[0] != epoch:
+            self._planned = None  # before the next one is made, so that there are never two
+            plan = self._plan(epoch)
+            self._planned = epoch, plan, ReadingAhead(self.store, plan)
+        return self._planned[1]
+
+    def _plan(self, epoch: int) -> list[Rows]:
+        order = np.arange(len(self.store), dtype=np.int32)
         random = None if self.seed is None else np.random.default_rng([self.seed, epoch])
         if random is not None:
             random.shuffle(order)
-        order = order[np.lexsort((self.source_lengths[order], self.target_lengths[order]))]
+        order = self._by_length(order)
         groups = group(np.maximum(self.source_lengths, self.target_lengths), order, self.budget)
         if random is not None:
             random.shuffle(groups)
         return groups
 
-    def rows(self, epoch: int, start: int = 0) -> Iterator[NDArray[np.int64]]:
+    def _by_length(self, order: Rows) -> Rows:
+        """The rows by the length of the target, then of the source; equals stay in order.
+
+        As np.lexsort would have it, which takes several times the memory of the rows.
+        """
+        targets, out, end = self.target_lengths[order], np.empty_like(order), 0
+        for length in np.unique(targets):
+            alike = order[np.flatnonzero(targets == length)]
+            start, end = end, end + len(alike)
+            out[start:end] = alike[np.argsort(self.source_lengths[alike], kind="stable")]
+        return out
+
+    def rows(self, epoch: int, start: int = 0) -> Iterator[Rows]:
         """The pairs of each batch of an epoch, from batch `start` on; `batch` makes the batch of them."""
         return iter(self.plan(epoch)[start:])
 
@@ -106,16 +137,25 @@ class Batches:
         """Batches of an epoch, from batch `start` on."""
         return (self.batch(epoch, rows) for rows in self.rows(epoch, start))
 
-    def batch(self, epoch: int, rows: NDArray[np.int64]) -> Batch:
+    def batch(self, epoch: int, rows: Rows) -> Batch:
         """The batch of the given pairs."""
         if self.sampler is not None:
             sampled = [self.sampler.sample(epoch, int(row)) for row in rows]
             return make_batch([source for source, _ in sampled], [target for _, target in sampled])
-        return make_batch([self.store.source[row] for row in rows], [self.store.target[row] for row in rows])
+        store = self.store
+        if self._planned is not None:
+            store, rows = self._planned[2].find(rows)
+        return _batch(store.source.take(rows), store.target.take(rows))
 
     def padding_share(self) -> float:
         """Share of padding among all positions of an epoch's batches, both sides."""
         groups = self.plan(0)
-        used = int(self.source_lengths.sum() + self.target_lengths.sum())
-        padded = sum(len(g) * int(self.source_lengths[g].max() + self.target_lengths[g].max()) for g in groups)
-        return 1 - used / padded if padded else 0.0
+        if not groups:
+            return 0.0
+        sizes = np.array([len(rows) for rows in groups])
+        order, starts = np.concatenate(groups), np.cumsum(sizes) - sizes
+        used = padded = 0
+        for lengths in (self.source_lengths, self.target_lengths):
+            used += int(lengths.sum())
+            padded += int((np.maximum.reduceat(lengths[order], starts) * sizes).sum())
+        return 1 - used / padded

@@ -1,5 +1,6 @@
 """Parallel text from a TSV file, a pair of files, or a named corpus, as an iterator of pairs."""
 
+import hashlib
 import math
 from array import array
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seq2seq.config.schema import CorpusSpec, FilePair
+from seq2seq.data.checksums import digest_of
 from seq2seq.data.files import read_lines
 from seq2seq.data.tatoeba import tatoeba_file
 from seq2seq.errors import UserError
@@ -60,6 +62,34 @@ def read_pairs(
         names = ", ".join(NAMED_CORPORA)
         raise UserError(f"{spec}: neither an existing file nor a named corpus; named corpora: {names}")
     return _read_tsv(Path(spec))
+
+
+def content_digest(
+    spec: CorpusSpec, source_language: str, target_language: str, directory: Path = Path("data")
+) -> list[str]:
+    """Digests of what `read_pairs` would read: of each file as it is, without reading its lines; of a named one's text.
+
+    Raises:
+        UserError: as `read_pairs`, without what is found beyond the first line.
+    """
+    if isinstance(spec, FilePair):
+        return [_file_digest(Path(spec.source)), _file_digest(Path(spec.target))]
+    pairs = read_pairs(spec, source_language, target_language, directory)
+    if spec not in NAMED_CORPORA:
+        return [_file_digest(Path(spec))]
+    digest = hashlib.sha256()
+    for pair in pairs:
+        # With the lengths, so that no tab or line end in a sentence makes two corpora look alike.
+        digest.update(f"{len(pair.source)}\t{len(pair.target)}\t{pair.source}{pair.target}".encode())
+    return [digest.hexdigest()]
+
+
+def _file_digest(path: Path) -> str:
+    next(read_lines(path), None)  # raises what is wrong with the file
+    try:
+        return digest_of(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def provenance(spec: CorpusSpec) -> str | None:

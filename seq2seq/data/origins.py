@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from seq2seq.data.corpus import Label
 from seq2seq.data.files import write_text
-from seq2seq.data.store import write_array
+from seq2seq.data.mapped import map_array, write_array
 
 MOST_NUMBERS = 10
 """Line numbers in a description."""
@@ -31,11 +31,13 @@ class Origins:
         return len(self.places)
 
     @classmethod
-    def of(cls, sizes: Sequence[tuple[Label, int]]) -> Self:
-        """All lines of corpora of these sizes, one after the other."""
-        indices = np.repeat(np.arange(len(sizes)), [size for _, size in sizes])
-        numbers = [np.arange(1, size + 1) for _, size in sizes]
-        return cls([label for label, _ in sizes], np.stack([indices, np.concatenate(numbers)], axis=1))
+    def of(cls, sizes: Sequence[tuple[Label, int]], rows: ArrayLike | None = None) -> Self:
+        """Lines of corpora of these sizes, one after the other: those of the given rows, from 0, or all."""
+        labels, counts = [label for label, _ in sizes], np.array([size for _, size in sizes], dtype=np.int64)
+        ends = np.cumsum(counts)
+        chosen = np.arange(counts.sum()) if rows is None else np.asarray(rows, dtype=np.int64)
+        indices = np.searchsorted(ends, chosen, side="right")
+        return cls(labels, np.stack([indices, chosen - (ends - counts)[indices] + 1], axis=1))
 
     def take(self, rows: ArrayLike) -> Self:
         """Those of the given rows, in that order."""
@@ -68,7 +70,7 @@ class Origins:
     def open(cls, directory: Path, name: str) -> Self:
         """Those on disk, mapped and not read."""
         corpora = json.loads((directory / f"{name}.origins.json").read_text(encoding="utf-8"))
-        return cls([Label(*each) for each in corpora], np.load(directory / f"{name}.origins.npy", mmap_mode="r"))
+        return cls([Label(*each) for each in corpora], map_array(directory / f"{name}.origins.npy"))
 
 
 def _lines(label: Label, numbers: list[int], more: int) -> str:

@@ -17,21 +17,25 @@ from seq2seq.evaluation.scores import corpus_bleu, score
 from seq2seq.inference.translator import Translator
 from seq2seq.model import Seq2Seq
 from seq2seq.training.loss import model_perplexity
+from seq2seq.training.processes import Processes
 
 SAMPLES = 5
 Item = TypeVar("Item")
 
 
-def dev_bleu(config: Config, prepared: Prepared) -> Callable[[Seq2Seq], float]:
-    """How training measures a model: greedy BLEU on a fixed sample of dev, spread evenly over it."""
+def dev_bleu(config: Config, prepared: Prepared, processes: Processes) -> Callable[[Seq2Seq], float]:
+    """How training measures a model: greedy BLEU on a fixed sample of dev, spread evenly over it and the processes."""
     pairs = _spread(prepared.pairs("dev"), config.training.validate_sentences)
+    mine = [pair.source for pair in processes.part(pairs)]
+    shares = processes.gather(processes.part(range(len(pairs))))
+    references = [pairs[index].target for share in shares for index in share]
     source, target = prepared.tokenizer("source"), prepared.tokenizer("target")
 
     def measure(model: Seq2Seq) -> float:
         translator = Translator(model, source, target, config.search, config.data.target_language)
-        translations = translator.translate([pair.source for pair in pairs], beam=1)
-        references = [pair.target for pair in pairs]
-        return corpus_bleu([each.text for each in translations], references, config.data.target_language)
+        gathered = processes.gather([each.text for each in translator.translate(mine, beam=1)])
+        translations = [text for texts in gathered for text in texts]
+        return corpus_bleu(translations, references, config.data.target_language)
 
     return measure
 

@@ -43,15 +43,20 @@ def coverage_penalty(attention: Float[Tensor, "B T S"], real: Bool[Tensor, "B T"
     return torch.minimum(attention, before).sum(dim=-1).masked_fill(~real, 0.0).sum()
 
 
-@torch.inference_mode()
 def model_perplexity(model: Seq2Seq, batches: Iterable[Batch]) -> float:
     """Perplexity of the references, over all their tokens; the model in eval mode."""
+    return perplexity(*model_likelihood(model, batches))
+
+
+@torch.inference_mode()
+def model_likelihood(model: Seq2Seq, batches: Iterable[Batch]) -> tuple[float, int]:
+    """Negative log-likelihood of the references, in nats, and their tokens; the model in eval mode."""
     device = next(model.parameters()).device
     likelihood, tokens = 0.0, 0
     for batch in batches:
         likelihood += _likelihood(model, batch.to(device))
         tokens += int((batch.target_output != PAD).sum())
-    return perplexity(likelihood, tokens)
+    return likelihood, tokens
 
 
 def _likelihood(model: Seq2Seq, batch: Batch) -> float:
@@ -72,7 +77,7 @@ def shown(value: float) -> str:
     return f"{value:.2f}" if value < 1e6 else f"{value:.1e}"
 
 
-def perplexity(likelihood: float, tokens: int) -> float:
+def perplexity(likelihood: float, tokens: float) -> float:
     """exp of the mean negative log-likelihood of a token, at most e^700; infinite where a reference is impossible."""
     mean = likelihood / max(tokens, 1)
     return math.exp(min(mean, 700.0)) if math.isfinite(mean) else mean

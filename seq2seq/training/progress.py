@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,12 @@ class Progress:
     """A bar over the budget, or without an end where patience alone ends training.
 
     Args:
-        file: where the metrics go.
+        file: where the metrics go; None where another process shows and writes all.
         share: share of the budget that is used already, 0 to 1; None without a budget.
         metrics: lines of the file so far.
     """
 
-    def __init__(self, file: Path, share: float | None, metrics: str = "") -> None:
+    def __init__(self, file: Path | None, share: float | None, metrics: str = "") -> None:
         self.file = file
         self.take(metrics)
         self.bar = tqdm(
@@ -32,6 +33,7 @@ class Progress:
             bar_format=ENDLESS if share is None else BUDGETED,
             dynamic_ncols=True,
             miniters=0,
+            disable=file is None,
         )
         self.restart_clock()
 
@@ -51,12 +53,13 @@ class Progress:
 
     def report(self, line: str, **fields: Any) -> None:
         """Write a line above the bar and its fields to metrics.jsonl."""
-        self.write(line)
+        if self.file is not None:
+            self.write(line)
         self.record(**fields)
 
     def write(self, line: str) -> None:
         """Write a line above the bar."""
-        self.bar.write(line, file=self.bar.fp)
+        self.bar.write(line, file=sys.stderr)
 
     def record(self, **fields: Any) -> None:
         """Add a line to metrics.jsonl; what is not finite becomes null, for JSON has no word for it."""
@@ -69,7 +72,8 @@ class Progress:
     def take(self, metrics: str) -> None:
         """Put these lines into metrics.jsonl, whole or not at all."""
         self.metrics = metrics
-        write_text(self.file, metrics)
+        if self.file is not None:
+            write_text(self.file, metrics)
 
     def restart_clock(self) -> None:
         """Count the speed from now on, so that validation is left out of it."""

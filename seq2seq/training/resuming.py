@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,20 +17,30 @@ STATE = "state"
 
 
 def collect(
-    model: Seq2Seq, optimizer: torch.optim.Optimizer, average: AverageWeights | None, device: torch.device
+    model: Seq2Seq,
+    optimizer: torch.optim.Optimizer,
+    average: AverageWeights | None,
+    random: Sequence[Mapping[str, Tensor]],
 ) -> dict[str, Tensor]:
-    """Weights, optimizer, average and random state, as model.*, optimizer.N.*, average.* and random.*."""
+    """Weights, optimizer, average and random state of each process, as model.*, optimizer.N.*, average.*, random.*."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     for index, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
     if average is not None:
         tensors |= {f"average.{name}": value for name, value in average.average.items()}
-    tensors["random.cpu"] = torch.get_rng_state()
-    if device.type == "cuda":
-        tensors["random.cuda"] = torch.cuda.get_rng_state(device)
-    elif device.type == "mps":
-        tensors["random.mps"] = torch.mps.get_rng_state()
+    for rank, states in enumerate(random):
+        tensors |= {f"random.{_of_rank(kind, rank)}": state for kind, state in states.items()}
     return tensors
+
+
+def random_states(device: torch.device) -> dict[str, Tensor]:
+    """Of the generators that training draws from."""
+    states = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    elif device.type == "mps":
+        states["mps"] = torch.mps.get_rng_state()
+    return states
 
 
 def restore(
@@ -38,9 +48,8 @@ def restore(
     model: Seq2Seq,
     optimizer: torch.optim.Optimizer,
     average: AverageWeights | None,
-    device: torch.device,
 ) -> None:
-    """Put back what `collect` gave.
+    """Put back what `collect` gave, without the random states.
 
     Raises:
         RuntimeError, KeyError, ValueError: the tensors are those of another model.
@@ -59,11 +68,22 @@ def restore(
         # A run that did not average so far starts its average from where it is.
         for name, value in parts.get("average", parts["model"]).items():
             average.average[name].copy_(value)
-    torch.set_rng_state(parts["random"]["cpu"])
-    if "cuda" in parts["random"] and device.type == "cuda":
-        torch.cuda.set_rng_state(parts["random"]["cuda"], device)
-    elif "mps" in parts["random"] and device.type == "mps":
-        torch.mps.set_rng_state(parts["random"]["mps"])
+
+
+def restore_random(tensors: Mapping[str, Tensor], device: torch.device, rank: int) -> None:
+    """Put back the random states of a process; one that the run did not have before keeps its own."""
+    for kind, put in (
+        ("cpu", torch.set_rng_state),
+        ("cuda", lambda state: torch.cuda.set_rng_state(state, device)),
+        ("mps", torch.mps.set_rng_state),
+    ):
+        state = tensors.get(f"random.{_of_rank(kind, rank)}")
+        if state is not None and kind in ("cpu", device.type):
+            put(state)
+
+
+def _of_rank(kind: str, rank: int) -> str:
+    return f"{kind}.{rank}" if rank else kind
 
 
 def state_to_json(state: TrainerState) -> str:

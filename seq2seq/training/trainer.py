@@ -18,8 +18,9 @@ from seq2seq.model import Seq2Seq
 from seq2seq.training import resuming
 from seq2seq.training.averaging import AverageWeights
 from seq2seq.training.gradient import Piece, accumulate_gradient
-from seq2seq.training.loss import model_perplexity, shown
+from seq2seq.training.loss import model_likelihood, perplexity, shown
 from seq2seq.training.optimizer import build_optimizer, learning_rate
+from seq2seq.training.processes import Processes
 from seq2seq.training.progress import Progress
 from seq2seq.training.state import TrainerState
 
@@ -49,6 +50,7 @@ class Trainer:
         dev_bleu: translates dev with the model and gives its BLEU.
         describe: names the lines of the user's files that rows of the corpus come from.
         run: where checkpoints and metrics go.
+        processes: those that train together; each has its part of every batch, the first writes.
         clock: seconds from any point in time on.
     """
 
@@ -61,10 +63,12 @@ class Trainer:
         dev_bleu: Callable[[Seq2Seq], float],
         describe: Callable[[Rows], str],
         run: RunDirectory,
+        processes: Processes | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.model, self.config, self.train, self.dev = model, config, train, dev
-        self.dev_bleu, self.describe, self.run, self.clock = dev_bleu, describe, run, clock
+        self.dev_bleu, self.describe, self.run = dev_bleu, describe, run
+        self.processes, self.clock = processes or Processes(), clock
         self.settings = config.training
         self.device = next(model.parameters()).device
         self.optimizer = build_optimizer(model.parameters(), self.settings)
@@ -78,7 +82,7 @@ class Trainer:
         )
         self.metrics = ""
         self.stop_requested = False
-        self._stoppable = False
+        self._stopping = self._stoppable = False
 
     def fit(self) -> bool:
         """Train to the end of the budget; False when `request_stop` ended it before, saved and ready to resume.
@@ -86,20 +90,23 @@ class Trainer:
         Raises:
             UserError: a checkpoint cannot be written, or loss or gradient stay infinite.
         """
-        self._session_start = self.clock() - self.state.seconds
+        self._agree()
+        self._session_start = self._now - self.state.seconds
         limits = (self.settings.max_minutes, self.settings.max_steps, self.settings.max_epochs)
-        self.progress = Progress(self.run.path / "metrics.jsonl", self.share() if any(limits) else None, self.metrics)
+        file = self.run.path / "metrics.jsonl" if self.processes.is_first else None
+        self.progress = Progress(file, self.share() if any(limits) else None, self.metrics)
         self._saved_step, self._saved_seconds = self.state.step, self.state.seconds
         try:
             if not self.state.step:
                 self.save()
             while True:
+                self._agree()
                 if self.validation_due():
                     self.validate()
                 elif self.checkpoint_due():
                     self.save()
                 finished = self.finished()
-                if finished or self.stop_requested:
+                if finished or self._stopping:
                     break
                 self.update(self._next_batches())
             if finished and self.state.validated_step < self.state.step:
@@ -124,6 +131,12 @@ class Trainer:
         if self._stoppable:
             raise StoppedError
 
+    def _agree(self) -> None:
+        """All take the time of the first process, and stop where one was asked to."""
+        now = self.clock() if self.processes.is_first else 0.0
+        self._now, stops = self.processes.sums(now, self.stop_requested)
+        self._stopping = stops > 0
+
     def _next_batches(self) -> list[Rows]:
         """The rows of the batches of the next update."""
         if self.state.batch >= self.state.epoch_batches:
@@ -140,10 +153,13 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.model.train()
-        pieces = [Piece(rows, self.train.batch(state.epoch, rows)) for rows in batches]
+        parts = [part for part in map(self.processes.part, batches) if len(part)]
+        pieces = [Piece(rows, self.train.batch(state.epoch, rows)) for rows in parts]
         sums = accumulate_gradient(self.model, self.config, pieces, self._out_of_memory)
+        likelihood, tokens = self.processes.sums(sums.likelihood, sums.tokens)
+        self.processes.sum_gradients(self.model.parameters(), sums.tokens / max(tokens, 1))
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm or float("inf"))
-        state.loss, state.gradient_norm = sums.likelihood / max(sums.tokens, 1), float(norm)
+        state.loss, state.gradient_norm = likelihood / max(tokens, 1), float(norm)
         if np.isfinite([state.loss, state.gradient_norm]).all():
             self.optimizer.step()
             state.skipped_in_row = 0
@@ -158,7 +174,7 @@ class Trainer:
             state.order = zlib.crc32(rows.tobytes(), state.order)
         if self.average is not None:
             self.average.update(state.step)
-        self.progress.step(self.share(), sums.tokens, state.epoch, state.step, state.loss, state.skipped)
+        self.progress.step(self.share(), int(tokens), state.epoch, state.step, state.loss, state.skipped)
         if state.skipped_in_row >= settings.skip_limit:
             self._go_back(batches)
 
@@ -187,7 +203,8 @@ class Trainer:
         if state.went_back or not state.best_step:
             again = "again after going back" if state.went_back else "before any validation"
             raise UserError(f"{self.run.path}: {fault}, {again}; {ADVICE}; the last batch: {lines}")
-        self.model.load_state_dict(self.run.load_tensors("best")[0])
+        best = self.run.load_tensors("best")[0] if self.processes.is_first else {}
+        self.model.load_state_dict(self.processes.from_first(best))
         self.optimizer.state.clear()
         if self.average is not None:
             self.average.restart()
@@ -214,9 +231,10 @@ class Trainer:
             self.model.eval()
             try:
                 with self._broken_off_by_a_stop():
-                    dev_perplexity = model_perplexity(self.model, self.dev.epoch(0))
+                    dev_perplexity = self._dev_perplexity()
                     bleu = self.dev_bleu(self.model)
             except StoppedError:
+                self._agree()
                 self._session_start += self.seconds() - begun  # lost time is not charged
                 return
             better = self._better(bleu, dev_perplexity)
@@ -227,11 +245,13 @@ class Trainer:
                     "dev_bleu": f"{bleu:.4f}",
                     "dev_perplexity": f"{dev_perplexity:.4f}",
                 }
-                self.run.save_tensors("best", self.model.state_dict(), metadata)
+                if self.processes.is_first:
+                    self.run.save_tensors("best", self.model.state_dict(), metadata)
         state.without_improvement = 0 if better else state.without_improvement + 1
         if self.settings.schedule == "plateau" and not better:
             state.decay /= 2
         state.validated_step = state.step
+        self._agree()
         state.last_validation_seconds = self.seconds() - begun
         state.validation_seconds += state.last_validation_seconds
         star = " *" if better else ""
@@ -255,11 +275,16 @@ class Trainer:
         self.save()
         self.progress.restart_clock()
 
+    def _dev_perplexity(self) -> float:
+        batches = self.processes.part(self.dev.plan(0))
+        return perplexity(*self.processes.sums(*model_likelihood(self.model, (self.dev.batch(0, b) for b in batches))))
+
     @contextmanager
     def _broken_off_by_a_stop(self) -> Iterator[None]:
-        if self.stop_requested:
+        if self._stopping:
             raise StoppedError
-        self._stoppable = True
+        # Others would wait for a process that breaks off alone.
+        self._stoppable = self.processes.count == 1
         try:
             yield
         finally:
@@ -271,8 +296,8 @@ class Trainer:
         return bleu > self.state.best_bleu
 
     def seconds(self) -> float:
-        """Wall-clock time of the loop so far, over all sessions."""
-        return self.clock() - self._session_start
+        """Wall-clock time of the loop so far, over all sessions; looked at once an update."""
+        return self._now - self._session_start
 
     def share(self) -> float:
         """Share of the budget that is used, 0 to 1: of the minutes, updates or epochs, whichever is nearest its end.
@@ -305,9 +330,11 @@ class Trainer:
         """Write a checkpoint to resume from; not in the middle of skipped updates, whose weights may be at fault."""
         if not self.state.skipped_in_row:
             self.state.seconds = self.seconds()
-            tensors = resuming.collect(self.model, self.optimizer, self.average, self.device)
-            metadata = {resuming.STATE: resuming.state_to_json(self.state), "metrics": self.progress.metrics}
-            self.run.checkpoints.save(tensors, metadata)
+            random = self.processes.gather(resuming.random_states(self.device))
+            if self.processes.is_first:
+                tensors = resuming.collect(self.model, self.optimizer, self.average, random)
+                metadata = {resuming.STATE: resuming.state_to_json(self.state), "metrics": self.progress.metrics}
+                self.run.checkpoints.save(tensors, metadata)
             self._saved_step, self._saved_seconds = self.state.step, self.seconds()
 
     def resume(self) -> None:
@@ -316,14 +343,19 @@ class Trainer:
         Raises:
             UserError: no checkpoint can be read, or it is not one of this version.
         """
-        tensors, metadata, origin = self.run.checkpoints.load()
+        # The others' view of the disk may be older, or another disk.
+        tensors, metadata, origin = self.processes.from_first(
+            self.run.checkpoints.load() if self.processes.is_first else ({}, {}, self.run.path)
+        )
         try:
             state = resuming.state_from_json(metadata[resuming.STATE])
-            resuming.restore(tensors, self.model, self.optimizer, self.average, self.device)
+            resuming.restore(tensors, self.model, self.optimizer, self.average)
+            resuming.restore_random(tensors, self.device, self.processes.rank)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             reason = str(error).splitlines()[-1].strip()[:200]
             raise UserError(f"{origin}: holds no trainer state that fits ({reason}); start a new run") from None
-        self.run.checkpoints.make_last(origin)
+        if self.processes.is_first:
+            self.run.checkpoints.make_last(origin)
         if (state.batch_tokens or self.state.batch_tokens, state.epoch_batches) != (
             self.state.batch_tokens,
             self.state.epoch_batches,

@@ -1,6 +1,6 @@
 """Batches: within the budget, alike in length, in an order that (seed, epoch) alone decides."""
 
-from pathlib import Path
+import zlib
 
 import numpy as np
 import pytest
@@ -21,15 +21,6 @@ def store() -> ParallelStore:
     return ParallelStore(TokenStore.of(source), TokenStore.of(target))
 
 
-def test_a_store_gives_back_what_was_written_and_is_mapped_not_read(tmp_path: Path) -> None:
-    sentences = [[5, 6], [], [7, 8, 9]]
-    TokenStore.of(sentences).write(tmp_path, "s")
-    store = TokenStore.open(tmp_path, "s")
-    assert [store[i].tolist() for i in range(len(store))] == sentences
-    assert store.lengths.tolist() == [2, 0, 3]
-    assert isinstance(store.ids, np.memmap)
-
-
 def test_a_batch_has_each_special_id_where_it_belongs() -> None:
     batch = make_batch([[5, 6], [7]], [[8], [9, 10, 11]])
     assert batch.source.tolist() == [[5, 6, EOS], [7, EOS, PAD]]
@@ -48,6 +39,45 @@ def test_groups_hold_everything_once_within_the_budget(lengths: list[int], budge
     assert np.concatenate(groups).tolist() == list(range(len(lengths)))
     for rows in groups:
         assert len(rows) == 1 or len(rows) * array[rows].max() <= budget
+
+
+@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 30), st.randoms())
+def test_groups_are_those_of_a_plain_loop(lengths: list[int], budget: int, random) -> None:
+    order = list(range(len(lengths)))
+    random.shuffle(order)
+    expected: list[list[int]] = []
+    for row in order:
+        longer = [*expected[-1], row] if expected else []
+        if longer and len(longer) * max(lengths[each] for each in longer) <= budget:
+            expected[-1] = longer
+        else:
+            expected.append([row])
+    groups = group(np.array(lengths, dtype=np.uint16), np.array(order, dtype=np.int32), budget)
+    assert [rows.tolist() for rows in groups] == expected
+
+
+def test_the_plan_of_a_known_corpus_seed_and_epoch_never_changes(store: ParallelStore) -> None:
+    """Runs that were begun with an earlier version go on with the same batches."""
+    batches = Batches(store, 200, seed=3)
+    plans = [b"|".join(rows.astype("<i8").tobytes() for rows in batches.plan(epoch)) for epoch in (0, 1, 5)]
+    assert [zlib.crc32(plan) for plan in plans] == [2097476194, 3081277423, 1795259790]
+
+
+def test_a_plan_asked_for_again_is_not_made_again(store: ParallelStore) -> None:
+    batches = Batches(store, 200, seed=3)
+    first = batches.plan(1)
+    assert batches.plan(1) is first
+    assert batches.plan(2) is not first
+    assert [rows.tolist() for rows in batches.plan(1)] == [rows.tolist() for rows in first]
+
+
+def test_batches_of_rows_in_any_order_and_of_no_plan_are_made_all_the_same(store: ParallelStore) -> None:
+    batches, fresh = Batches(store, 200, seed=3), Batches(store, 200, seed=3)
+    plan = batches.plan(0)
+    for rows in (plan[3], plan[1], plan[1], plan[-1], plan[0].copy(), np.array([7, 2, 299])):
+        expected = make_batch([store.source[row] for row in rows], [store.target[row] for row in rows])
+        for made in (batches.batch(0, rows), fresh.batch(0, rows)):
+            assert all(torch.equal(one, other) for one, other in zip(made, expected, strict=True))
 
 
 def test_every_epoch_holds_every_pair_once(store: ParallelStore) -> None:

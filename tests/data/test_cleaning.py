@@ -1,15 +1,17 @@
 """Normalisation and the filters."""
 
 import unicodedata
-from array import array
+from itertools import repeat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from seq2seq.config.schema import Cleaning
-from seq2seq.data.cleaning import CleaningReport, clean, normalize, one_line
+from seq2seq.data.cleaning import CleaningReport, normalize, one_line
 from seq2seq.data.corpus import Pair
+from seq2seq.data.workers import PIECE
+from tests.data.cleaned import clean
 
 OFF = Cleaning(normalize=False, drop_empty=False, max_characters=None, max_ratio=None, drop_duplicates=False)
 
@@ -80,7 +82,7 @@ def test_normalising_keeps_what_is_canonically_the_same(text: str) -> None:
 
 def test_a_rule_that_is_off_drops_nothing_and_changes_nothing() -> None:
     pairs = [Pair("", "x"), Pair("a\u200b", "b" * 9999), Pair("a", "b"), Pair("a", "b")]
-    assert clean(pairs, OFF) == (pairs, array("q", range(4)), CleaningReport(read=4, kept=4))
+    assert clean(pairs, OFF) == (pairs, [0, 1, 2, 3], CleaningReport(read=4, kept=4))
 
 
 def test_normalising_counts_the_pairs_it_mended() -> None:
@@ -148,7 +150,7 @@ def test_empty_sides_that_may_stay_are_not_wild() -> None:
 
 
 def test_nothing_in_gives_nothing_out() -> None:
-    assert clean([], Cleaning()) == ([], array("q"), CleaningReport())
+    assert clean([], Cleaning()) == ([], [], CleaningReport())
 
 
 @given(st.lists(st.tuples(st.text("ab \u200b", max_size=3), st.text("ab", max_size=20)).map(lambda t: Pair(*t))))
@@ -160,6 +162,30 @@ def test_every_pair_is_either_kept_or_counted_once(pairs: list[Pair]) -> None:
     assert (report.read, report.kept) == (len(pairs), len(kept))
     assert dropped + report.kept == report.read
     assert len(set(kept)) == len(kept)
+
+
+def plainly(pairs: list[Pair], max_ratio: float) -> list[int]:
+    """Rows without duplicates and wild ratios, from the words of the documentation."""
+    first = [row for row, pair in enumerate(pairs) if pair not in pairs[:row]]
+    ratios = {row: (len(pairs[row].target) + 5) / (len(pairs[row].source) + 5) for row in first if all(pairs[row])}
+    ranked = sorted(ratios.values())
+    middle = len(ranked) // 2
+    median = 0.0 if not ranked else ranked[middle] if len(ranked) % 2 else (ranked[middle - 1] + ranked[middle]) / 2
+    return [row for row in first if row not in ratios or median / max_ratio <= ratios[row] <= median * max_ratio]
+
+
+@given(st.lists(st.builds(Pair, st.text("ab", max_size=9), st.text("ab", max_size=9)), max_size=40))
+def test_duplicates_and_wild_ratios_are_those_of_a_plain_loop(pairs: list[Pair]) -> None:
+    rules = with_switch(drop_duplicates=True, max_ratio=1.3)
+    assert clean(pairs, rules).rows == plainly(pairs, 1.3)
+
+
+def test_pieces_of_a_corpus_are_cleaned_as_one() -> None:
+    pairs = [Pair(f"a{n}\u200b", f"b{n}") for n in range(PIECE)]
+    kept, rows, report = clean([*pairs, Pair("", "x"), pairs[7], *repeat(Pair("new", "er"), 2)], Cleaning())
+    assert kept[-2:] == [Pair(f"a{PIECE - 1}", f"b{PIECE - 1}"), Pair("new", "er")]
+    assert rows == [*range(PIECE), PIECE + 2]
+    assert report == CleaningReport(read=PIECE + 4, normalized=PIECE + 1, empty=1, duplicates=2, kept=PIECE + 1)
 
 
 def test_the_report_names_every_count_in_one_line() -> None:

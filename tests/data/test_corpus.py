@@ -1,14 +1,15 @@
 """Parallel text from files and named corpora."""
 
 import gzip
+import hashlib
 import random
 import sys
 from pathlib import Path
 
 import pytest
 
-from seq2seq.config.schema import FilePair
-from seq2seq.data.corpus import NAMED_CORPORA, Pair, provenance, read_pairs
+from seq2seq.config.schema import CorpusSpec, FilePair
+from seq2seq.data.corpus import NAMED_CORPORA, Pair, content_digest, provenance, read_pairs
 from seq2seq.errors import UserError
 
 
@@ -119,6 +120,39 @@ def test_a_named_corpus_states_its_licence_in_one_line(name: str, licence: str) 
 def test_files_have_no_known_provenance() -> None:
     assert provenance("a.tsv") is None
     assert provenance(FilePair(source="hsk", target="tatoeba")) is None
+
+
+def test_the_digest_of_a_file_is_that_of_its_bytes_and_of_a_pair_of_files_both(tmp_path: Path) -> None:
+    one, other = write(tmp_path / "a.zh", "一\n"), write(tmp_path / "a.en", "one\n")
+    tsv = write(tmp_path / "a.tsv", "一\tone\n")
+    both = content_digest(FilePair(source=one, target=other), "zh", "en")
+    assert both == [hashlib.sha256(text.encode()).hexdigest() for text in ("一\n", "one\n")]
+    [first] = content_digest(tsv, "zh", "en")
+    assert first == hashlib.sha256(Path(tsv).read_bytes()).hexdigest()
+    Path(tsv).write_bytes(Path(tsv).read_bytes() + b"\n")
+    assert content_digest(tsv, "zh", "en") != [first]
+
+
+def test_the_digest_of_a_named_corpus_is_that_of_its_text_whichever_way_round() -> None:
+    pytest.importorskip("hsk_sentences_audio")
+    digests = [content_digest("hsk", *languages) for languages in (("zh", "en"), ("zh", "en"), ("en", "zh"))]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_what_is_wrong_with_a_corpus_at_first_sight_is_said_without_reading_it(tmp_path: Path) -> None:
+    (tmp_path / "folder.tsv").mkdir()
+    none = str(tmp_path / "none.zh")
+    faults: list[tuple[CorpusSpec, str]] = [
+        ("tatoebo", r"^tatoebo: neither .* named corpora: hsk, tatoeba$"),
+        (str(tmp_path / "folder.tsv"), r"folder\.tsv: is a folder"),
+        (FilePair(source=none, target=none), r"none\.zh: no such file"),
+        (write(tmp_path / "a.tsv.gz", "一\tone\n"), r"a\.tsv\.gz: damaged or cut short after line 0"),
+    ]
+    for spec, message in faults:
+        with pytest.raises(UserError, match=message):
+            content_digest(spec, "zh", "en")
+    with pytest.raises(UserError, match="corpus hsk is Chinese and English"):
+        content_digest("hsk", "zh", "de")
 
 
 def test_the_data_readme_covers_every_named_corpus() -> None:

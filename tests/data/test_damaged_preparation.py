@@ -36,7 +36,7 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 NAMES = [
     *("SHA256SUMS", "prepared.json", "log.txt", "train.origins.json", "train.origins.npy"),
-    *("tokenizer.source.json", "tokenizer.target.json", "train.tsv", "dev.tsv", "test.tsv"),
+    *("tokenizer.source.json", "tokenizer.target.json", "train.tsv", "dev.tsv", "test.tsv", "train.lines.npy"),
     *("train.source.ids.npy", "train.target.offsets.npy", "dev.source.offsets.npy", "test.target.ids.npy"),
 ]
 
@@ -101,7 +101,7 @@ def test_a_file_in_the_place_of_the_folder_gives_way(config, tsv: Path, tmp_path
     shutil.rmtree(prepared.directory)
     prepared.directory.write_text("a file")
     assert prepare(config(f"data.train={tsv}"), tmp_path).is_complete()
-    assert "prepared.json, log.txt, train.origins.npy and 16 more missing or damaged" in caplog.text
+    assert "prepared.json, log.txt, train.origins.npy and 19 more missing or damaged" in caplog.text
 
 
 def test_old_leftovers_go_and_the_work_of_others_stays(config, tsv: Path, tmp_path: Path) -> None:

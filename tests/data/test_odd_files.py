@@ -93,7 +93,7 @@ def test_tabs_and_foreign_line_ends_in_sentences_put_nothing_out_of_step(
     if normalised.endswith("true"):
         expected = [("a b c d e", "1"), ("f", "2"), ("g", "4")]
     prepared = prepare(config(*sets), tmp_path)
-    assert prepared.pairs("train") == expected
+    assert list(prepared.pairs("train")) == expected
     assert prepared.origins().describe([2, 1]) == f"{tmp_path}/a and {tmp_path}/b, lines 2, 4"
 
 

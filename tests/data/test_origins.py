@@ -21,6 +21,8 @@ def test_rows_of_corpora_one_after_the_other_are_numbered_from_one_in_each() -> 
     assert origins.places.tolist() == [[0, 1], [0, 2], [0, 3], [2, 1], [2, 2]]
     assert len(origins) == 5
     assert origins.take([4, 0]).places.tolist() == [[2, 2], [0, 1]]
+    labels = list(zip(origins.corpora, (3, 0, 2), strict=True))
+    assert Origins.of(labels, [4, 0]).places.tolist() == [[2, 2], [0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,17 @@
 import logging
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tqdm import tqdm
 
 from seq2seq.config import parse_config
+from seq2seq.data import corpus, files, workers
+from seq2seq.data import prepare as module
 from seq2seq.data.corpus import Pair
-from seq2seq.data.prepare import Prepared, prepare
-from seq2seq.data.splitting import overlap
+from seq2seq.data.prepare import PARTS, Prepared, prepare
+from seq2seq.data.splitting import overlap, side_keys
+from seq2seq.data.tokenizer import train_tokenizer
 from seq2seq.errors import UserError
 
 
@@ -27,7 +32,8 @@ def test_text_and_ids_of_each_part_agree(config, tsv: Path, tmp_path: Path) -> N
         for side in ("source", "target"):
             tokenizer, ids = prepared.tokenizer(side), getattr(store, side)
             assert [tokenizer.decode(ids[row].tolist()) for row in range(size)] == [getattr(p, side) for p in pairs]
-    assert overlap(prepared.pairs("train"), [*prepared.pairs("dev"), *prepared.pairs("test")]) == 0
+    keys = {part: side_keys(prepared.pairs(part)) for part in PARTS}
+    assert overlap(keys["train"], keys["dev"]) == overlap(keys["train"], keys["test"]) == 0
 
 
 def test_it_is_done_once_and_again_only_when_text_or_settings_change(config, tsv: Path, tmp_path: Path) -> None:
@@ -52,7 +58,7 @@ def test_given_dev_and_test_are_normalised_but_nothing_of_them_is_dropped(config
     held_out = tmp_path / "held.tsv"
     held_out.write_text("x\u200by\tz\n" * 2 + "long\t" + "l" * 900 + "\n", encoding="utf-8")
     prepared = prepare(config(f"data.train={tsv}", f"data.dev={held_out}", f"data.test={held_out}"), tmp_path)
-    assert prepared.pairs("dev") == [Pair("xy", "z"), Pair("xy", "z"), Pair("long", "l" * 900)]
+    assert list(prepared.pairs("dev")) == [Pair("xy", "z"), Pair("xy", "z"), Pair("long", "l" * 900)]
     assert len(prepared.pairs("train")) == 400, "only the repeated pair and the empty one are gone"
 
 
@@ -123,9 +129,9 @@ def test_every_training_pair_is_traced_to_its_line(config, tsv: Path, tmp_path: 
         "d.tsv": [Pair("", ""), Pair("last", "four"), Pair("old", "three")],
     }
     found = places(prepared)
-    assert [text[name][number - 1] for name, number in found] == prepared.pairs("train")
+    assert [text[name][number - 1] for name, number in found] == list(prepared.pairs("train"))
     assert len(found) == len(set(found)) == len(prepared.origins())
-    assert ("a.tsv", 2) in found or "1000" in {pair.source for pair in prepared.pairs("test") + prepared.pairs("dev")}
+    assert ("a.tsv", 2) in found or "1000" in {pair.source for part in ("test", "dev") for pair in prepared.pairs(part)}
     assert ("a.tsv", 4) not in found, "a repetition; the first one stays"
     assert [each for each in found if each[0] != "a.tsv" and each[1] > 1] == [("c", 2), ("c", 3), ("d.tsv", 2)]
 
@@ -150,7 +156,7 @@ def test_a_tab_that_moves_between_two_files_makes_another_preparation(config, tm
     for source, target in (("x\ty", "z"), ("x", "y\tz")):
         (tmp_path / "a").write_text(f"{source}\n", encoding="utf-8")
         (tmp_path / "b").write_text(f"{target}\n", encoding="utf-8")
-        found.append(prepare(config(*sets), tmp_path).pairs("train"))
+        found.append(list(prepare(config(*sets), tmp_path).pairs("train")))
     assert found == [[Pair("x y", "z")], [Pair("x", "y z")]]
 
 
@@ -160,3 +166,95 @@ def test_an_empty_file_is_refused_by_its_key(config, tsv: Path, tmp_path: Path, 
     value = f"[{tmp_path}/empty.tsv]" if key == "extra" else f"{tmp_path}/empty.tsv"
     with pytest.raises(UserError, match=rf"^data\.{key}: .*empty\.tsv holds no sentence pair.*; give a file with"):
         prepare(config(f"data.train={tsv}", f"data.{key}={value}"), tmp_path)
+
+
+def test_a_corpus_that_is_prepared_is_found_without_reading_its_lines(
+    config, tsv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = (f"data.train={tsv}", f"data.extra=[{{source: {tsv}, target: {tsv}}}]")
+    first = prepare(config(*sets), tmp_path)
+    read: list[int] = []
+
+    def counted(path: Path):
+        for number, line in files.read_lines(path):
+            read.append(number)
+            yield number, line
+
+    monkeypatch.setattr(corpus, "read_lines", counted)
+    assert prepare(config(*sets), tmp_path) == first
+    assert set(read) == {1}, "the first line alone, for what is wrong with a file shows there"
+
+
+def test_a_text_that_changes_while_it_is_prepared_is_refused(
+    config, tsv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = module._write
+
+    def write_late(*arguments) -> None:
+        write(*arguments)
+        tsv.write_text("1\t2\n", encoding="utf-8")
+
+    monkeypatch.setattr(module, "_write", write_late)
+    with pytest.raises(UserError, match="the text has changed while it was being prepared; start again"):
+        prepare(config(f"data.train={tsv}"), tmp_path)
+    assert list((tmp_path / "prepared").iterdir()) == []
+
+
+def test_many_processes_prepare_the_same_as_one(
+    config, tsv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("seq2seq.data.pair_file.PIECE", 30)
+    monkeypatch.setattr("seq2seq.data.cleaning.in_pieces", lambda pairs: workers.in_pieces(pairs, 30))
+    started: list[int] = []
+    start = workers.Workers._start
+
+    def noted(pool: workers.Workers) -> None:
+        started.append(pool._count)
+        start(pool)
+
+    monkeypatch.setattr(workers.Workers, "_start", noted)
+    found = []
+    for threads in (1, 2):
+        settings = config(f"data.train={tsv}", "data.dev_size=9", f"threads={threads}")
+        prepared = prepare(settings, tmp_path / str(threads))
+        found.append({path.name: path.read_bytes() for path in prepared.directory.iterdir()})
+    assert started == [2], "the second time, once for all that is to be done"
+    assert found[0] == found[1]
+
+
+def test_tokenizers_learn_from_a_seeded_sample_of_a_large_corpus(
+    config, tsv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned: list[list[str]] = []
+
+    def train(sentences, *arguments):
+        learned.append(list(sentences))
+        return train_tokenizer(learned[-1], *arguments)
+
+    monkeypatch.setattr(module, "train_tokenizer", train)
+    monkeypatch.setattr(module, "LEARNING_PAIRS", 50)
+    for folder in ("one", "two"):
+        prepared = prepare(config(f"data.train={tsv}"), tmp_path / folder)
+    pairs = list(prepared.pairs("train"))
+    source, target = learned[:2]
+    assert learned[2:] == [source, target]
+    places = [pairs.index(Pair(*both)) for both in zip(source, target, strict=True)]
+    assert len(places) == 50 and places == sorted(set(places)) and places[-1] > 150
+
+
+def test_the_text_of_a_part_is_mapped_and_not_read(config, tsv: Path, tmp_path: Path) -> None:
+    pairs = prepare(config(f"data.train={tsv}"), tmp_path).pairs("train")
+    assert isinstance(pairs._text, np.memmap) and isinstance(pairs._offsets, np.memmap)
+
+
+def test_a_long_preparation_shows_a_bar_on_stderr_and_a_short_one_none(
+    config, tsv: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = []
+    for delay in (600, 0):
+        monkeypatch.setattr(module, "tqdm", lambda *args, **more: tqdm(*args, **{**more, "delay": delay}))  # noqa: B023
+        prepare(config(f"data.train={tsv}"), tmp_path / str(delay))
+        shown.append(capsys.readouterr())
+    assert shown[0] == ("", "")
+    assert shown[1].out == ""
+    assert all(what in shown[1].err for what in ("reading", "learning the source tokenizer", "encoding train"))

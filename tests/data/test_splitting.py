@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seq2seq.data import splitting
 from seq2seq.data.corpus import Pair, read_pairs
-from seq2seq.data.splitting import Split, apart, overlap, side_key
-from seq2seq.data.splitting import split as split_rows
+from seq2seq.data.splitting import Split, side_key, side_keys
 from seq2seq.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +32,18 @@ class Parts(NamedTuple):
 
 def split(pairs: list[Pair], dev_size: int, test_size: int, seed: int) -> Parts:
     return Parts(*([pairs[row] for row in part] for part in split_rows(pairs, dev_size, test_size, seed)))
+
+
+def split_rows(pairs: list[Pair], dev_size: int, test_size: int, seed: int) -> Split:
+    return splitting.split(side_keys(pairs), dev_size, test_size, seed)
+
+
+def overlap(train: list[Pair], held_out: list[Pair]) -> int:
+    return splitting.overlap(side_keys(train), side_keys(held_out))
+
+
+def apart(pairs: list[Pair], others: list[Pair]) -> list[int]:
+    return splitting.apart(side_keys(pairs), side_keys(others)).tolist()
 
 
 def distinct(size: int) -> list[Pair]:
@@ -90,7 +102,7 @@ def test_equal_pairs_are_told_apart_by_their_rows() -> None:
     parts = split_rows(pairs, 5, 5, 1)
     assert isinstance(parts, Split)
     held_out = {row % 40 for row in (*parts.dev, *parts.test)}
-    assert parts.train == [row for row in range(80) if row % 40 not in held_out]
+    assert parts.train.tolist() == [row for row in range(80) if row % 40 not in held_out]
     assert len(held_out) == 10 and max(*parts.dev, *parts.test) < 40
 
 
@@ -128,8 +140,8 @@ def test_the_same_seed_splits_alike_and_another_one_differently() -> None:
 
 def test_hash_randomisation_changes_nothing() -> None:
     code = (
-        "from seq2seq.data.corpus import Pair; from seq2seq.data.splitting import split;"
-        "print(split([Pair(f's{n % 40}', f't{n % 37}x{n}') for n in range(90)], 8, 8, 3))"
+        "from seq2seq.data.corpus import Pair; from seq2seq.data.splitting import side_keys, split;"
+        "print(split(side_keys(Pair(f's{n % 40}', f't{n % 37}x{n}') for n in range(90)), 8, 8, 3))"
     )
     outputs = {
         subprocess.run(
@@ -191,6 +203,59 @@ def test_no_part_shares_a_side_with_another(pairs: list[Pair], dev_size: int, te
     positions = iter(pairs)
     assert all(pair in positions for pair in parts.train)
     assert len(parts.train) + dev_size + test_size <= len(pairs)
+
+
+def plain_split(pairs: list[Pair], dev_size: int, test_size: int, seed: int) -> tuple[list[int], ...]:
+    """The split from the words of its documentation, group by group, on the keys themselves."""
+    keys = [{(side, key) for side, text in enumerate(pair) if (key := side_key(text))} for pair in pairs]
+    groups: list[tuple[list[int], set[tuple[int, str]]]] = []
+    for row, own in enumerate(keys):
+        linked = [group for group in groups if group[1] & own]
+        rows = sorted([row, *(each for group in linked for each in group[0])])
+        groups = [group for group in groups if group not in linked] + [(rows, own.union(*(g[1] for g in linked)))]
+    rows_of = sorted(rows for rows, _ in groups)
+    small = [rows for rows in rows_of if len(rows) <= max(10, 0.01 * len(pairs))]
+    random.Random(seed).shuffle(small)
+    parts: list[list[int]] = []
+    taken: set[int] = set()
+    for size in (test_size, dev_size):
+        part: list[int] = []
+        while len(part) < size:
+            rows = small.pop(0)
+            taken.update(rows)
+            sources = [side_key(pairs[row].source) for row in rows]
+            part += [row for place, row in enumerate(rows) if sources[place] not in sources[:place]]
+        parts.append(part[:size])
+    return [row for row in range(len(pairs)) if row not in taken], parts[1], parts[0]
+
+
+@given(
+    st.lists(st.builds(Pair, st.text("aB你!", max_size=3), st.text("xY好?", max_size=3)), max_size=60),
+    st.integers(0, 6),
+    st.integers(0, 6),
+    st.integers(0, 5),
+)
+@settings(max_examples=200)
+def test_the_split_is_that_of_a_plain_loop(pairs: list[Pair], dev_size: int, test_size: int, seed: int) -> None:
+    try:
+        parts = split_rows(pairs, dev_size, test_size, seed)
+    except UserError:
+        return
+    assert tuple(part.tolist() for part in parts) == plain_split(pairs, dev_size, test_size, seed)
+
+
+def test_keys_are_the_same_where_sentences_are_and_none_where_there_is_none() -> None:
+    keys = side_keys([Pair("Let's go!", "ＡＢＣ"), Pair("lets GO", "abc"), Pair("", " "), Pair("abc", "...")])
+    assert keys.shape == (4, 2) and keys.dtype == "uint64"
+    assert keys[0].tolist() == keys[1].tolist() and keys[2].tolist() == [0, 0]
+    assert keys[3, 0] == keys[0, 1] and keys[3, 1] != 0, "a side of punctuation alone has a key"
+    assert side_keys([]).shape == (0, 2)
+
+
+def test_the_split_of_a_known_corpus_and_seed_never_changes() -> None:
+    pairs = [Pair(f"s{n % 40}", f"t{n % 37}x{n}") for n in range(90)]
+    parts = split_rows(pairs, 3, 4, 3)
+    assert (parts.dev.tolist(), parts.test.tolist()) == ([26, 31, 27], [5, 14, 18, 3])
 
 
 def check_against_a_naive_split(pairs: list[Pair], size: int, share: float) -> None:

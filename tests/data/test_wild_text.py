@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from seq2seq.config import parse_config
 from seq2seq.config.schema import Cleaning, FilePair, Tokenizer, TokenizerKind
-from seq2seq.data.cleaning import clean, normalize
+from seq2seq.data.cleaning import normalize
 from seq2seq.data.corpus import Pair, read_pairs
 from seq2seq.data.prepare import prepare
 from seq2seq.data.tokenizer import UNK, TextTokenizer, train_tokenizer
 from seq2seq.errors import UserError
+from tests.data.cleaned import clean
 
 RULES = Cleaning(max_ratio=None)
 

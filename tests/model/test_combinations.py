@@ -83,6 +83,9 @@ def pairwise(seed: int = 1) -> list[Config]:
         pairs, config = max(covered, key=lambda each: len(each[0]))
         open_pairs -= pairs
         found.append(config)
+    # Those whose decoder runs in the fast loop, which needs several keys at their plainest at once.
+    orders: tuple[dict[str, Any], ...] = ({"attend": "before"}, {"attend": "after", "input_feeding": True})
+    found += [Config.model_validate({**SIZES, "decoder": {**SIZES["decoder"], **order}}) for order in orders]
     return found
 
 

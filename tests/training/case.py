@@ -39,7 +39,7 @@ class Case:
         dev = Batches(self.prepared.store("dev"), 2000)
         model = build_model(self.config, *sizes)
         trainer = Trainer(
-            model, self.config, train, dev, lambda _: 0.0, self.prepared.origins().describe, self.run, self.clock
+            model, self.config, train, dev, lambda _: 0.0, self.prepared.origins().describe, self.run, clock=self.clock
         )
         trainer.dev_bleu = lambda _: self.bleu_at.get(trainer.state.step, next(self.bleu, 0.0))
         return trainer

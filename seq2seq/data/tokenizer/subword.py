@@ -54,7 +54,7 @@ class SubwordTokenizer:
         return list(self._processor.encode(squeeze(text)))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        return list(self._processor.encode([squeeze(text) for text in texts]))
+        return list(self._processor.encode([squeeze(text) for text in texts], num_threads=1))
 
     def sample(self, text: str, alpha: float, seed: int) -> list[int]:
         if alpha == 0.0:  # to the unigram model this would mean: all segmentations alike

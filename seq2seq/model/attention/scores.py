@@ -68,6 +68,8 @@ class NoScore(_AsTheyAre):
 class _LinearOfConcatenation(Score):
     """Linear([Q;K]), computed as W_q Q + (W_k K + b): the same numbers, and the second part only once a sentence."""
 
+    query: Linear
+
     def __init__(self, settings: schema.Attention, query_size: int, memory_size: int, outputs: int) -> None:
         super().__init__(settings, query_size, memory_size)
         self.query = Linear(query_size, outputs, bias=False)
@@ -138,6 +140,8 @@ class Additive(_LinearOfConcatenation):
 
 class _Product(Score):
     """W Q and U K, without bias, for a score that multiplies them."""
+
+    query: Linear
 
     def __init__(self, settings: schema.Attention, query_size: int, memory_size: int) -> None:
         super().__init__(settings, query_size, memory_size)
