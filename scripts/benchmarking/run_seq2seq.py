@@ -10,7 +10,8 @@ from benchmarking.operations import UPDATE, Operations
 from benchmarking.product_rate import product_rate
 from benchmarking.stopwatch import Stopwatch, Work
 from seq2seq import cli, train
-from seq2seq.training.trainer import Rows, Trainer
+from seq2seq.data.reading_ahead import Rows
+from seq2seq.training.trainer import Trainer
 
 
 def main() -> int:

@@ -129,13 +129,9 @@ class Batches:
             out[start:end] = alike[np.argsort(self.source_lengths[alike], kind="stable")]
         return out
 
-    def rows(self, epoch: int, start: int = 0) -> Iterator[Rows]:
-        """The pairs of each batch of an epoch, from batch `start` on; `batch` makes the batch of them."""
-        return iter(self.plan(epoch)[start:])
-
-    def epoch(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """Batches of an epoch, from batch `start` on."""
-        return (self.batch(epoch, rows) for rows in self.rows(epoch, start))
+    def epoch(self, epoch: int) -> Iterator[Batch]:
+        """Batches of an epoch."""
+        return (self.batch(epoch, rows) for rows in self.plan(epoch))
 
     def batch(self, epoch: int, rows: Rows) -> Batch:
         """The batch of the given pairs."""

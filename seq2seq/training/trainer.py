@@ -8,11 +8,11 @@ from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config
 from seq2seq.data.batching import Batches
+from seq2seq.data.reading_ahead import Rows
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq
 from seq2seq.training import resuming
@@ -32,7 +32,6 @@ VALIDATION_SHARE = 0.1
 """Validation may cost this share of the training time, where that is limited."""
 ADVICE = "lower training.learning_rate or set training.clip_norm"
 """What helps against a loss that is not finite."""
-Rows = NDArray[np.int64]
 
 
 class StoppedError(BaseException):
@@ -74,9 +73,8 @@ class Trainer:
         self.optimizer = build_optimizer(model.parameters(), self.settings)
         decay = self.settings.average_decay
         self.average = AverageWeights(model, decay) if decay else None
-        self._planned = 0, train.plan(0)
         self.state = TrainerState(
-            epoch_batches=len(self._planned[1]),
+            epoch_batches=len(train.plan(0)),
             batch_tokens=self.settings.batch_tokens,
             peak_rate=self.settings.learning_rate,
         )
@@ -141,9 +139,7 @@ class Trainer:
         """The rows of the batches of the next update."""
         if self.state.batch >= self.state.epoch_batches:
             self.state.epoch, self.state.batch = self.state.epoch + 1, 0
-        if self._planned[0] != self.state.epoch:
-            self._planned = self.state.epoch, self.train.plan(self.state.epoch)
-        return self._planned[1][self.state.batch : self.state.batch + self.settings.accumulate]
+        return self.train.plan(self.state.epoch)[self.state.batch : self.state.batch + self.settings.accumulate]
 
     def update(self, batches: Sequence[Rows]) -> None:
         """One update: teacher-forced forward, loss per token, backward, clip, step."""

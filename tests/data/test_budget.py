@@ -19,7 +19,7 @@ def test_the_longest_training_sentence_is_named_with_what_would_do(config, tmp_p
     held_out.write_text("3" * 300 + "\t4\n", encoding="utf-8")
     prepared = prepare(config(f"data.train={train}", f"data.dev={held_out}", f"data.test={held_out}"), tmp_path)
     check_budget(prepared, 41)
-    assert all(len(rows) * 41 <= 41 for rows in Batches(prepared.store("train"), 41).rows(0) if 30 in rows)
+    assert all(len(rows) * 41 <= 41 for rows in Batches(prepared.store("train"), 41).plan(0) if 30 in rows)
     with pytest.raises(UserError) as caught:
         check_budget(prepared, 40)
     assert str(caught.value) == (

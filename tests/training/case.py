@@ -11,9 +11,10 @@ from seq2seq.checkpoint import RunDirectory
 from seq2seq.config import Config, load_config
 from seq2seq.data.batching import Batches
 from seq2seq.data.prepare import Prepared, prepare
+from seq2seq.data.reading_ahead import Rows
 from seq2seq.data.sampling import SubwordSampler
 from seq2seq.model import build_model
-from seq2seq.training.trainer import Rows, Trainer
+from seq2seq.training.trainer import Trainer
 
 
 class Case:

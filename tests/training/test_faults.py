@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from seq2seq.data.batching import Batch
+from seq2seq.data.reading_ahead import Rows
 from seq2seq.errors import UserError, is_out_of_memory
 from seq2seq.model import Seq2Seq
 from seq2seq.model.seq2seq import Predictions
 from seq2seq.training.gradient import Piece, accumulate_gradient
 from seq2seq.training.loss import model_perplexity
-from seq2seq.training.trainer import Rows, Trainer
+from seq2seq.training.trainer import Trainer
 from tests.training.case import Case, stop_at
 
 

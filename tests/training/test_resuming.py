@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from seq2seq.checkpoint import RunDirectory
+from seq2seq.data.reading_ahead import Rows
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq
-from seq2seq.training.trainer import Rows, Trainer
+from seq2seq.training.trainer import Trainer
 from tests.training.case import Case, stop_at
 
 TIMES = {"minutes", "tokens_per_second", "seconds", "validation_seconds", "last_validation_seconds"}
