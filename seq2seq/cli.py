@@ -5,8 +5,9 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from seq2seq.config.schema import MAX_BEAM
 from seq2seq.errors import UserError, is_out_of_memory
@@ -25,6 +26,25 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, status: int = 130) -> None:
         super().__init__()
         self.status = status
+
+
+class _Patient:
+    """stderr, of which no trouble (a reader that has gone, a full disk) is to end what the command does."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -47,12 +67,14 @@ def run(
     arguments: Sequence[str] | None = None,
 ) -> int:
     """Parse the arguments, run the command, turn what a user can cause into one line; gives the exit status."""
-    if sys.stdout is None:  # closed by the caller: >&-
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: >&-
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
     parsed = made.parse_args(arguments)
+    sys.stderr = _Patient(sys.stderr)
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("seq2seq").setLevel(logging.INFO)
     try:

@@ -8,8 +8,19 @@ class UserError(Exception):
     """
 
 
-# How PyTorch words it on the CPU (Linux and macOS; Windows) and on MPS, and C++ where nothing else says it.
-_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "std::bad_alloc", "ALLOC_FAILED")
+_OUT_OF_MEMORY = (
+    # PyTorch on the CPU (Linux and macOS; Windows), on CUDA and MPS, C++ where nothing else says it, the system.
+    "can't allocate memory",
+    "not enough memory",
+    "out of memory",
+    "ALLOC_FAILED",
+    "std::bad_alloc",
+    "Cannot allocate memory",
+    # oneDNN, which gives no other reason.
+    "could not create a primitive",
+    "could not create a memory",
+    "could not execute a primitive",
+)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -53,6 +53,8 @@ def main(arguments: argparse.Namespace) -> int:
     with run.locked():
         if arguments.resume:
             adopt(run, config, prepared)
+            if not run.checkpoints.exist and (run.path / "best.safetensors").exists():
+                raise UserError(f"{run.path}: no checkpoint is left to go on from; start a new run")
         processes.from_first(run.path)
         trainer = _trainer(config, prepared, run, device, processes)
         if processes.from_first(run.checkpoints.exist):

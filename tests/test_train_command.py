@@ -168,6 +168,30 @@ def test_a_quota_ends_training_in_one_line_before_the_first_update(digits: Path,
     assert done.returncode == 0, done.stderr
 
 
+@POSIX
+def test_a_reader_of_stderr_that_goes_away_does_not_end_a_training(digits: Path, tmp_path: Path) -> None:
+    line = f"{sys.executable} -m seq2seq.train {digits}/digits.yaml --run x 2>&1 >report.txt | head -c 300 >/dev/null"
+    done = subprocess.run(
+        ["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}"], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    )
+    assert done.returncode == 0
+    assert RunDirectory(tmp_path / "x").info()["status"] == "finished"
+    assert "run directory: x" in (tmp_path / "report.txt").read_text("utf-8")
+    closed = f"{sys.executable} -m seq2seq.train {digits}/digits.yaml --run y >report.txt 2>&-"
+    done = subprocess.run(["bash", "-c", closed], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0
+
+
+def test_without_a_checkpoint_a_run_is_not_begun_anew(digits: Path, tmp_path: Path) -> None:
+    line = ["train", digits / "digits.yaml", "--run", "x", "--set=training.max_steps=3"]
+    assert command(*map(str, line), cwd=tmp_path).returncode == 0
+    RunDirectory(tmp_path / "x").write_info(status="running")
+    for path in (tmp_path / "x").glob("[lp]*.safetensors"):
+        path.unlink()
+    done = command(*map(str, line), "--resume", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("no checkpoint is left to go on from; start a new run")) == (2, 1)
+
+
 def test_changed_settings_are_said_or_refused_by_key(digits: Path, tmp_path: Path) -> None:
     with training(digits, tmp_path) as process:
         process.send_signal(signal.SIGTERM)

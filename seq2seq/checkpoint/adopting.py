@@ -22,6 +22,7 @@ def adopt(run: RunDirectory, config: Config, prepared: Prepared) -> None:
     Raises:
         UserError: a change is one of model, tokenizer or data, or the text itself has changed.
     """
+    run.files.check_all()
     changes = list(differences(run.config(), config))
     for key, before, after in changes:
         if key.partition(".")[0] not in CHANGEABLE:

@@ -1,19 +1,22 @@
 """The last checkpoint of a run and the one before it, one of which is whole at any moment."""
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
 from torch import Tensor
 
-from seq2seq.checkpoint.tensors import DamagedError, write_tensors
+from seq2seq.checkpoint.tensors import DamagedError
 from seq2seq.data.files import move
 
 log = logging.getLogger(__name__)
 
 Content = tuple[dict[str, Tensor], dict[str, str]]
 """Tensors and metadata."""
+Tensors = Mapping[str, Tensor]
+Metadata = Mapping[str, str]
 
 
 class Checkpoints:
@@ -22,10 +25,13 @@ class Checkpoints:
     Args:
         folder: the run directory.
         read: tensors and metadata of NAME.safetensors there.
+        write: writes them.
     """
 
-    def __init__(self, folder: Path, read: Callable[[str], Content]) -> None:
-        self.read = read
+    def __init__(
+        self, folder: Path, read: Callable[[str], Content], write: Callable[[str, Tensors, Metadata], None]
+    ) -> None:
+        self.read, self.write = read, write
         self.previous, self.last, self.next = (folder / f"{name}.safetensors" for name in ("previous", "last", "next"))
 
     @property
@@ -33,13 +39,13 @@ class Checkpoints:
         """Whether there is one to resume from, be it damaged."""
         return self.last.exists() or self.previous.exists()
 
-    def save(self, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    def save(self, tensors: Tensors, metadata: Metadata) -> None:
         """Write the last one; the one before becomes the previous one.
 
         Raises:
             UserError: it cannot be written; those that there are stay.
         """
-        write_tensors(self.next, tensors, metadata)
+        self.write("next", tensors, metadata)
         # Two steps, so that a whole one has one of the two names that are read at any moment.
         for place, successor in pairwise((self.previous, self.last, self.next)):
             if successor.exists():
@@ -58,9 +64,16 @@ class Checkpoints:
                 if not self.previous.exists():
                     raise
                 log.warning(f"warning: {error}; {self.previous.name} is used instead")
+        else:
+            log.warning(f"warning: {self.last}: missing; {self.previous.name} is used instead")
         return *self.read("previous"), self.previous
 
     def make_last(self, path: Path) -> None:
-        """Make this one the last, so that the next does not put a damaged one in the place of a good one."""
+        """Make this one the last, so that the next does not put a damaged one in the place of a good one.
+
+        What was the last one stays beside it, as damaged-TIME.safetensors.
+        """
         if path != self.last:
+            if self.last.exists():
+                self.last.rename(self.last.with_stem(f"damaged-{time.time_ns()}"))
             move(path, self.last)

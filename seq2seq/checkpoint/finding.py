@@ -1,6 +1,8 @@
 """Which run is meant, where none or only part of a name is given."""
 
+import glob
 import logging
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ def find_run(model: str | None) -> RunDirectory:
         run = RunDirectory(Path(model))
         run.info()
         return run
-    finished = [(info.get("finished", 0.0), run) for info, run in _runs("*") if info.get("status") == "finished"]
+    finished = [(_time(info), run) for info, run in _runs("*") if info.get("status") == "finished"]
     if not finished:
         raise UserError(f"no finished run under {RUNS}/: train one with `make train`, or name one with --model DIR")
     return max(finished, key=lambda each: each[0])[1]
@@ -37,10 +39,15 @@ def find_unfinished(name: str) -> RunDirectory:
         UserError: there is none.
     """
     stamp = "[0-9]" * 8 + "-" + "[0-9]" * 6
-    unfinished = [run for info, run in _runs(f"{name}-{stamp}") if info.get("status") == "running"]
+    unfinished = [run for info, run in _runs(f"{glob.escape(name)}-{stamp}") if info.get("status") == "running"]
     if not unfinished:
         raise UserError(f"--resume: no unfinished run {RUNS}/{name}-*; name it with --run DIR")
     return max(unfinished, key=lambda run: run.path.name)
+
+
+def _time(info: dict[str, Any]) -> float:
+    finished = info.get("finished")
+    return finished if isinstance(finished, int | float) and math.isfinite(finished) else 0.0
 
 
 def _runs(pattern: str) -> list[tuple[dict[str, Any], RunDirectory]]:

@@ -86,6 +86,16 @@ class GuardedFiles:
             f"delete the line of {name} there"
         )
 
+    def check_all(self) -> None:
+        """See to it that all files with a digest are there as they were written.
+
+        Raises:
+            UserError: one is missing.
+            DamagedError: one is not.
+        """
+        for name in self._sums():
+            self.require(name)
+
     def refuse_link(self, name: str) -> None:
         """See to it that a file is a plain one of this folder, where there is one.
 

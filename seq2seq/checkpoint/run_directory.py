@@ -28,6 +28,9 @@ from seq2seq.model import Seq2Seq, build_model
 
 log = logging.getLogger(__name__)
 
+RUN = "run"
+"""Key of the metadata that says which run a file of tensors is of."""
+
 
 class LoadedRun(NamedTuple):
     """What translating needs."""
@@ -44,7 +47,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.files = GuardedFiles(path)
-        self.checkpoints = Checkpoints(path, self.load_tensors)
+        self.checkpoints = Checkpoints(path, self.load_tensors, self.save_tensors)
 
     @property
     def exists(self) -> bool:
@@ -84,7 +87,10 @@ class RunDirectory:
             new.write_info(format=FORMAT, status="running", begun=time.time(), prepared=prepared.directory.name)
             if self.path.is_dir():  # an empty one, which not every system lets a folder replace
                 self.path.rmdir()
-            new.path.rename(self.path)
+            try:
+                new.path.rename(self.path.resolve())
+            except OSError as error:  # made by another training meanwhile, or a place where a disk is mounted
+                raise UserError(f"{self.path}: cannot be made: {error.strerror}; name another --run") from None
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -96,7 +102,8 @@ class RunDirectory:
         self.files.refuse_link(".lock")
         with locked(self.path):
             for left in self.path.glob(".*.tmp"):
-                left.unlink()
+                if left.is_file():
+                    left.unlink()
             yield
 
     def prepared(self, directory: Path = Path("data")) -> Prepared | None:
@@ -175,7 +182,7 @@ class RunDirectory:
 
     def save_tensors(self, name: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
         """Write tensors and metadata as NAME.safetensors; the old file stands until the new one is whole."""
-        write_tensors(self.path / f"{name}.safetensors", tensors, metadata)
+        write_tensors(self.path / f"{name}.safetensors", tensors, {**metadata, RUN: self._identity()})
 
     def load_tensors(self, name: str) -> tuple[dict[str, Tensor], dict[str, str]]:
         """Tensors (on the CPU) and metadata of NAME.safetensors.
@@ -187,7 +194,12 @@ class RunDirectory:
         path, written_by = self.path / f"{name}.safetensors", self.info()["format"]
         self.files.refuse_link(path.name)
         tensors, metadata = read_tensors(path, checked=written_by >= CHECKED)
+        if metadata.pop(RUN, self._identity()) != self._identity():
+            raise DamagedError(f"{path}: is of another run; copy the run anew")
         return tensors if written_by > 1 else renamed(tensors), metadata
+
+    def _identity(self) -> str:
+        return str(self.info().get("begun"))
 
     def metrics_up_to(self, step: int) -> str:
         """Lines of metrics.jsonl without those of later updates, which are lost, and without one that was cut off."""
@@ -201,6 +213,7 @@ class RunDirectory:
         Raises:
             UserError: this is no run, it has no model yet, or a file is damaged.
         """
+        self.info()
         config = self.config()
         source, target = self.tokenizers()
         # Without memory until the file is seen to hold what the configuration says.
@@ -208,6 +221,8 @@ class RunDirectory:
             model = build_model(config, source.size, target.size)
         weights, origin = self._best_weights()
         try:
+            if any(value.dtype != torch.float32 for value in weights.values()):
+                raise RuntimeError("weights of another kind than float32")
             model.load_state_dict(weights, assign=True)
         except RuntimeError as error:
             first = str(error).splitlines()[-1].strip()[:200]

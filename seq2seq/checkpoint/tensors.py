@@ -38,6 +38,7 @@ def read_tensors(path: Path, checked: bool = True) -> tuple[dict[str, Tensor], d
     """
     if not path.is_file():
         raise UserError(f"{path}: missing; the run has not saved a model yet")
+    path.open("rb").close()  # what may not be read is not damaged: the system's own words come out
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
             metadata = dict(file.metadata() or {})

@@ -11,6 +11,7 @@ from seq2seq.data.files import write_text
 SUMS = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 _CHUNK = 1 << 20
+_MOST_BYTES = 1 << 20
 
 
 def write_checksums(folder: Path, patterns: Sequence[str] = ("*",)) -> None:
@@ -70,6 +71,8 @@ def read_sums(folder: Path) -> dict[str, list[str]]:
     sums = folder / SUMS
     if sums.is_symlink():
         raise ValueError("a symbolic link")
+    if sums.stat().st_size > _MOST_BYTES:
+        raise ValueError("too large")
     lines = [_LINE.fullmatch(line) for line in sums.read_bytes().decode().splitlines()]
     if None in lines:
         raise ValueError("not a list of digests")

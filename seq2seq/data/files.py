@@ -9,7 +9,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -62,11 +62,23 @@ def move(source: Path, target: Path) -> None:
     for _ in range(20 if os.name == "nt" else 1):
         try:
             source.replace(target)
+            _flush_folder(target.parent)
             return
         except PermissionError as error:
             refused = error
             time.sleep(0.05)
     raise refused
+
+
+def _flush_folder(folder: Path) -> None:
+    """Put a rename on the disk as well, where the system can."""
+    if os.name == "posix":
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            with suppress(OSError):
+                os.fsync(opened)
+        finally:
+            os.close(opened)
 
 
 class _Target(io.FileIO):

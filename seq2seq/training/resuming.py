@@ -63,6 +63,7 @@ def restore(
     for key, value in parts.get("optimizer", {}).items():
         index, _, name = key.partition(".")
         moments.setdefault(int(index), {})[name] = value
+    _check_moments(moments, list(model.parameters()))
     optimizer.load_state_dict(optimizer.state_dict() | {"state": moments})
     if average is not None:
         # A run that did not average so far starts its average from where it is.
@@ -97,4 +98,24 @@ def state_from_json(text: str) -> TrainerState:
     Raises:
         ValueError, TypeError: this is none.
     """
-    return TrainerState(**json.loads(text))
+    state = TrainerState(**json.loads(text))
+    kinds: dict[str, Any] = {field.name: type(field.default) for field in dataclasses.fields(state)}
+    for name, value in dataclasses.asdict(state).items():
+        allowed = (int, float) if kinds[name] is float else (kinds[name],)
+        if not isinstance(value, allowed) or value < 0:
+            raise ValueError(f"{name} is {value!r}")
+    return state
+
+
+def _check_moments(moments: Mapping[int, Mapping[str, Tensor]], parameters: Sequence[Tensor]) -> None:
+    """Fused optimizers trust their state: one of another size would have them write past its end."""
+    if moments and moments.keys() != set(range(len(parameters))):
+        raise ValueError("the optimizer's state is that of other parameters")
+    for index, values in moments.items():
+        expected = parameters[index]
+        whole = values.keys() == {"exp_avg", "exp_avg_sq", "step"} and values["step"].numel() == 1
+        if not whole or any(
+            values[name].shape != expected.shape or values[name].dtype != expected.dtype
+            for name in ("exp_avg", "exp_avg_sq")
+        ):
+            raise ValueError(f"the optimizer's state of parameter {index} does not fit it")

@@ -99,6 +99,38 @@ def test_there_is_a_whole_checkpoint_at_every_moment_of_saving_one(
     assert run.load_tensors("previous")[0] == {"a": torch.tensor(1)}
 
 
+def test_a_file_of_another_run_is_not_taken_for_one_of_this(run: RunDirectory) -> None:
+    tensors, metadata = run.load_tensors("best")
+    run.save_tensors("best", tensors, metadata)
+    assert run.load_tensors("best")[1] == metadata
+    run.write_info(begun=1.0)
+    without_checkpoints(run)
+    assert "best.safetensors: is of another run" in refusal(run)
+
+
+def test_weights_of_another_kind_are_refused(run: RunDirectory) -> None:
+    run.save_tensors("best", {name: each.bfloat16() for name, each in run.load_tensors("best")[0].items()}, {})
+    assert "weights of another kind than float32" in refusal(run)
+
+
+def test_a_folder_in_the_place_of_a_checkpoint_is_moved_aside(run: RunDirectory) -> None:
+    (run.path / "last.safetensors").unlink()
+    (run.path / "last.safetensors").mkdir()
+    tensors, _, origin = run.checkpoints.load()
+    assert origin.name == "previous.safetensors"
+    run.checkpoints.make_last(origin)
+    assert run.load_tensors("last")[0].keys() == tensors.keys()
+    assert [path.is_dir() for path in run.path.glob("damaged-*.safetensors")] == [True]
+
+
+@pytest.mark.parametrize("name", ["test.tsv", "tokenizer.source.json"])
+def test_what_is_damaged_is_found_before_training_goes_on(run: RunDirectory, name: str) -> None:
+    prepared = Prepared(Path("data/prepared") / run.info()["prepared"])
+    spoil(run.path / name)
+    with pytest.raises(UserError, match=name.replace(".", r"\.")):
+        adopt(run, run.config(), prepared)
+
+
 def test_what_a_killed_training_left_half_written_is_removed(run: RunDirectory) -> None:
     (run.path / ".last.safetensors.0011aabb.tmp").write_bytes(b"half")
     with run.locked():

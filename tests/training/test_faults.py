@@ -270,5 +270,7 @@ def test_what_the_allocators_say_is_known_for_a_lack_of_memory() -> None:
         np.ones(2**55, dtype=np.int8)
     assert is_out_of_memory(from_numpy.value)
     assert is_out_of_memory(torch.OutOfMemoryError("HIP out of memory"))
+    assert is_out_of_memory(RuntimeError("could not create a primitive"))
+    assert is_out_of_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"))
     for error in (RuntimeError("sizes do not match"), ValueError("out of memory"), KeyError("x")):
         assert not is_out_of_memory(error)

@@ -13,6 +13,8 @@ from seq2seq.checkpoint import RunDirectory
 from seq2seq.data.reading_ahead import Rows
 from seq2seq.errors import UserError
 from seq2seq.model import Seq2Seq
+from seq2seq.training.resuming import state_from_json, state_to_json
+from seq2seq.training.state import TrainerState
 from seq2seq.training.trainer import Trainer
 from tests.training.case import Case, stop_at
 
@@ -283,6 +285,36 @@ def test_a_checkpoint_without_a_usable_state_is_refused_by_name(
     tensors, _ = case.run.load_tensors("last")
     case.run.save_tensors("last", tensors, metadata)
     with pytest.raises(UserError, match=r"last\.safetensors: holds no trainer state that fits"):
+        case.trainer().resume()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("step", "abc"), ("epoch", None), ("epoch", -1), ("batch", -3), ("order", 1e5), ("decay", "x")]
+)
+def test_a_forged_state_is_refused(field: str, value: object) -> None:
+    state = json.loads(state_to_json(TrainerState())) | {field: value}
+    with pytest.raises(ValueError, match=field):
+        state_from_json(json.dumps(state))
+
+
+def spoilt(name: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    first, second = "optimizer.0.exp_avg", "optimizer.0.exp_avg_sq"
+    if name == "of another size":
+        return tensors | {first: tensors[first].flatten()[:3].clone()}
+    if name == "of another kind":
+        return tensors | {second: tensors[second].double()}
+    if name == "of a parameter that is none":
+        return tensors | {"optimizer.999.step": torch.tensor(1.0)}
+    return {key: value for key, value in tensors.items() if key != second}
+
+
+@pytest.mark.parametrize("name", ["of another size", "of another kind", "of a parameter that is none", "missing"])
+def test_an_optimizer_state_that_does_not_fit_is_refused(name: str, digits: Path, tmp_path: Path) -> None:
+    case = Case(digits, tmp_path, "training.max_steps=2")
+    case.trainer().fit()
+    tensors, metadata = case.run.load_tensors("last")
+    case.run.save_tensors("last", spoilt(name, tensors), metadata)
+    with pytest.raises(UserError, match=r"last\.safetensors: holds no trainer state that fits \(the optimizer's state"):
         case.trainer().resume()
 
 
