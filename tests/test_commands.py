@@ -109,8 +109,9 @@ def bad(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "three").write_text("a\nb\nc\n", encoding="utf-8")
     (folder / "empty").write_text("\n", encoding="utf-8")
     shutil.copytree(home / "runs/tiny", folder / "run")
-    for path in (folder / "run").glob("*.safetensors"):
-        path.write_bytes(b"x" * 100)
+    for path in (folder / "run").glob("[lp]*.safetensors"):
+        path.unlink()  # what else could be used instead
+    (folder / "run/best.safetensors").write_bytes(b"x" * 100)
     return folder
 
 
@@ -149,7 +150,7 @@ USER_ERRORS = [
     (["train", "{yaml}", "--set", "data.train={bad}/latin.tsv"], "latin.tsv, line 1: not valid UTF-8"),
     (["train", "{yaml}", "--set", "data.train={{source: {bad}/two, target: {bad}/three}}"], "2 lines"),
     (["train", "{yaml}", "--set", "data.train={bad}/empty"], "holds no sentence pair"),
-    (["translate", "a", "--model", "{bad}/run"], "previous.safetensors: damaged"),
+    (["translate", "a", "--model", "{bad}/run"], "best.safetensors: damaged"),
     (["config", "--output", "stdout.txt/x"], "stdout.txt/x"),
     (["config", "--nonsense"], "unrecognized arguments: --nonsense"),
 ]

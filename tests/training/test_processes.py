@@ -18,7 +18,7 @@ from tests.helpers import ROOT
 
 pytestmark = pytest.mark.skipif(not torch.distributed.is_available(), reason="needs torch.distributed")
 
-STILL = ("training.max_steps=40", "training.validate_every=20", "training.batch_tokens=200", "training.accumulate=2")
+STILL = ("training.max_steps=20", "training.validate_every=10", "training.batch_tokens=200", "training.accumulate=2")
 """Without dropout nothing is drawn, so that one process and two differ by the order of sums alone."""
 
 
