@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from seq2seq.checkpoint import FORMAT, RunDirectory
+from seq2seq.checkpoint import FORMAT, RunDirectory, adopt
 from seq2seq.checkpoint.formats import renamed
+from seq2seq.data.prepare import prepare
 from seq2seq.inference.translator import Translator
 from tests.conftest import reversed_digits, write_tsv
 from tests.helpers import command
@@ -73,3 +74,15 @@ def test_new_names_stay_as_they_are() -> None:
         "average.decoder.attention.score.v.weight",
     ]
     assert renamed(new) == new
+
+
+def test_a_run_is_brought_to_this_format_as_a_whole(old: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(old.path.parent)
+    before, expected = old.load_tensors("best")[0], Translator.load(old.path).translate(["123"])
+    config = old.config()
+    adopt(old, config, prepare(config))
+    assert old.info()["format"] == FORMAT and old.info()["status"] == "running"
+    after = old.load_tensors("best")[0]
+    assert before.keys() == after.keys() and all(torch.equal(before[name], after[name]) for name in before)
+    assert Translator.load(old.path).translate(["123"]) == expected
+    old.files.check_all()

@@ -238,3 +238,51 @@ def test_the_newest_unfinished_run_of_exactly_this_name_is_found(
     assert find_unfinished("a").path.name == "a-20260102-000000"
     with pytest.raises(UserError, match="no unfinished run"):
         find_unfinished("c")
+
+
+@pytest.mark.parametrize(("content", "message"), [("[1]", "holds no JSON object"), ("[" * 100_000, "cannot be read")])
+def test_a_run_json_that_is_none_is_refused_by_name(run: RunDirectory, content: str, message: str) -> None:
+    run.files.write("run.json", content)
+    assert "run.json: " in refusal(run) and message in refusal(run)
+
+
+def test_text_that_is_no_utf8_and_digests_that_are_none_are_refused_by_name(run: RunDirectory) -> None:
+    sums = (run.path / "SHA256SUMS").read_text("utf-8").splitlines(keepends=True)
+    kept = [line for line in sums if "config.yaml" not in line]
+    (run.path / "SHA256SUMS").write_text("".join(kept), encoding="utf-8")
+    (run.path / "config.yaml").write_bytes(b"\xff")
+    assert "config.yaml: cannot be read" in refusal(run)
+    (run.path / "SHA256SUMS").write_text("not a digest\n", encoding="utf-8")
+    assert "SHA256SUMS: damaged" in refusal(run)
+    (run.path / "SHA256SUMS").write_bytes(bytes(2_000_000))
+    assert "SHA256SUMS: damaged (too large)" in refusal(run)
+
+
+def test_a_place_where_no_run_can_be_made_is_named(
+    run: RunDirectory, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = Prepared(home / "data/prepared" / run.info()["prepared"])
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    config = run.config()
+    RunDirectory(tmp_path / "empty").create(config, prepared)
+    assert RunDirectory(tmp_path / "empty").exists, "an empty folder will do"
+    with pytest.raises(UserError, match="file: is a file"):
+        RunDirectory(tmp_path / "file/x").create(config, prepared)
+
+    def refuse(*_: object) -> None:
+        raise OSError(39, "Directory not empty")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(UserError, match="new: cannot be made: Directory not empty; name another --run"):
+        RunDirectory(tmp_path / "new").create(config, prepared)
+    assert not (tmp_path / "new").exists()
+
+
+def test_averaged_weights_stand_in_for_damaged_ones_where_there_are_any(run: RunDirectory) -> None:
+    tensors, metadata, _ = run.checkpoints.load()
+    average = {name.replace("model.", "average."): value + 1 for name, value in tensors.items() if "model." in name}
+    run.checkpoints.save(tensors | average, metadata)
+    spoil(run.path / "best.safetensors")
+    found = Translator.load(run.path).model.state_dict()["decoder.output_bias"]
+    assert torch.equal(found, tensors["model.decoder.output_bias"] + 1)
