@@ -39,15 +39,15 @@ def atomic_write(path: str | Path) -> Iterator[IO[bytes]]:
     path = Path(path)
     _refuse_folder(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    with _blamed_on(path):
+    with blamed_on(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         target = _Target(temporary, path)
     try:
         with io.BufferedWriter(target) as file:
             yield file
-        with _blamed_on(path), temporary.open("rb+") as written:
+        with blamed_on(path), temporary.open("rb+") as written:
             os.fsync(written.fileno())
-        with _blamed_on(path):
+        with blamed_on(path):
             move(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -89,12 +89,17 @@ class _Target(io.FileIO):
         self._path = path
 
     def write(self, data: Any) -> int:
-        with _blamed_on(self._path):
+        with blamed_on(self._path):
             return super().write(data)
 
 
 @contextmanager
-def _blamed_on(path: Path) -> Iterator[None]:
+def blamed_on(path: Path) -> Iterator[None]:
+    """Say of what the system refuses which file or folder it is about.
+
+    Raises:
+        UserError: instead of an OSError.
+    """
     try:
         yield
     except OSError as error:

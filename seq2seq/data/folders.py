@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from seq2seq.errors import UserError
+from seq2seq.data.files import blamed_on
 
 _DAY = 24 * 60 * 60
 # As tempfile names them: a dot, the folder they were to become, a dot, eight characters.
@@ -24,12 +24,12 @@ def atomic_folder(place: Path) -> Iterator[Path]:
     Raises:
         UserError: the folder cannot be made.
     """
-    with _blamed_on(place):
+    with blamed_on(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
         yield temporary
-        with _blamed_on(place):
+        with blamed_on(place):
             temporary.chmod(0o755)
             try:
                 temporary.rename(place)
@@ -47,7 +47,7 @@ def discard(place: Path) -> None:
         UserError: it cannot be moved out of the way.
     """
     with (
-        _blamed_on(place),
+        blamed_on(place),
         tempfile.TemporaryDirectory(prefix=f".{place.name}.", dir=place.parent, ignore_cleanup_errors=True) as aside,
         suppress(FileNotFoundError),  # another process was faster
     ):
@@ -63,11 +63,3 @@ def remove_leftovers(parent: Path) -> None:
                 changed = max(path.lstat().st_mtime for path in (folder, *folder.iterdir()))
                 if time.time() - changed > _DAY:
                     shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _blamed_on(place: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{place}: cannot be written: {error.strerror or error}") from None
